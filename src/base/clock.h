@@ -9,8 +9,8 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual Time Now() const = 0;
-  /// The latest time that it can be now. Decides whether a token or a session has expired: neither lives longer because
-  /// the wall clock was set back or the machine was suspended.
+  /// Returns an upper bound of the current time. Tokens and sessions expire by this time, so that none of them lives
+  /// longer because the wall clock was set back or the machine was suspended.
   virtual Time Latest() const { return Now(); }
 };
 

@@ -33,7 +33,7 @@ std::string DurationText(Duration duration) {
     if (tenths % 10 == 0) return std::to_string(tenths / 10) + " s";
     return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
   }
-  // Each unit rounds first, so that 59.7 s is "1 min" and never "60 s".
+  // The duration is rounded before the unit is chosen, so that 59.7 s becomes "1 min" and never "60 s".
   if (const std::int64_t seconds = RoundTo(duration, 1); seconds < kMinute) return std::to_string(seconds) + " s";
   else if (seconds < kHour) return Two(seconds, kMinute, " min", 1, " s");
   if (const std::int64_t seconds = RoundTo(duration, kMinute); seconds < kDay)

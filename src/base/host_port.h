@@ -16,9 +16,10 @@ struct HostPort {
   friend bool operator==(const HostPort&, const HostPort&) = default;
 };
 
-/// `default_port` is used if `text` has no port. 0: a port is required. Errors show what a valid address looks like.
+/// Parses "host:port". If `text` has no port, the result has `default_port`; if that is 0, it is an error. Error
+/// messages show what a valid address looks like.
 Result<HostPort> ParseHostPort(std::string_view text, std::uint16_t default_port = 0);
-/// The text that ParseHostPort reads back.
+/// Returns "host:port", with brackets around an IPv6 address, so that ParseHostPort can read it.
 std::string ToString(const HostPort& address);
 
 }  // namespace divvy

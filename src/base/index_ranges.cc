@@ -8,7 +8,7 @@
 namespace divvy {
 namespace {
 
-// An array element becomes a job once it starts. Slurm's hard limit is four million as well.
+// The largest index of a job array. Each element becomes a job when it starts. Slurm has the same limit (MaxArraySize).
 constexpr std::int64_t kMaxIndex = 4'000'000;
 // A stepped range is stored as single members, so longer ones would cost too much memory.
 constexpr std::int64_t kMaxStepped = 100'000;

@@ -21,7 +21,7 @@ class IndexRanges {
   };
 
   IndexRanges() = default;
-  /// first..last, both included.
+  /// The set of all numbers from `first` to `last`, both included.
   IndexRanges(std::uint32_t first, std::uint32_t last) { Insert(first, last); }
 
   void Insert(std::uint32_t first, std::uint32_t last);
@@ -40,7 +40,8 @@ class IndexRanges {
 
   /// "0-4,7,9-12". Parse reads it back, and also reads steps ("0-15:4").
   std::string ToString() const;
-  /// `what` names the option in the error ("--array").
+  /// Parses the text of ToString, or ranges with steps ("0-15:4"). Error messages begin with `what`, the name of the
+  /// option that has this text ("--array").
   static Result<IndexRanges> Parse(std::string_view text, std::string_view what);
 
   friend bool operator==(const IndexRanges&, const IndexRanges&) = default;

@@ -54,7 +54,8 @@ using Status = Result<void>;
 
 }  // namespace divvy
 
-/// DIVVY_TRY(auto config, ParseConfig(text)); returns the error to the caller, else binds the value.
+/// DIVVY_TRY(auto config, ParseConfig(text)) declares `config` with the value of the result. If the result is an error,
+/// the enclosing function returns that error.
 #define DIVVY_TRY(declaration, expression) DIVVY_TRY_(declaration, expression, DIVVY_TRY_NAME_(__LINE__))
 #define DIVVY_TRY_NAME__(line) try_result_##line
 #define DIVVY_TRY_NAME_(line) DIVVY_TRY_NAME__(line)
@@ -63,14 +64,15 @@ using Status = Result<void>;
   if (!name) return std::move(name).error();      \
   declaration = *std::move(name)
 
-/// The same as DIVVY_TRY, for a result without a value.
+/// DIVVY_CHECK(expression) evaluates a result without a value (Status). If it is an error, the enclosing function
+/// returns that error.
 #define DIVVY_CHECK(expression)                                                   \
   do {                                                                            \
     if (auto status_ = (expression); !status_) return std::move(status_).error(); \
   } while (false)
 
-/// Checks an invariant. Stays on in release: the recovery path is a restart from the store. Never use it for conditions
-/// that a user, a file or a peer can cause.
+/// Checks an invariant, also in release builds. If it does not hold, the process aborts; a restarted daemon recovers
+/// from the store. Never use it for conditions that a user, a file or a peer can cause.
 #define DIVVY_ASSERT(condition)                                                                       \
   do {                                                                                                \
     if (!(condition)) [[unlikely]] {                                                                  \

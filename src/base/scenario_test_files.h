@@ -20,7 +20,7 @@
 
 namespace divvy {
 
-/// "1h30m", "20s".
+/// Parses a duration such as "1h30m" or "20s".
 inline Duration ReadDuration(const std::string& text) {
   Duration total{0};
   std::int64_t number = 0;
@@ -54,7 +54,7 @@ inline std::vector<std::string> ScenarioFiles(std::string_view world) {
   return files;
 }
 
-/// A valid test name: "order_small_jobs_first".
+/// Makes a valid test name from the file's path: "order_small_jobs_first".
 inline std::string ScenarioName(const ::testing::TestParamInfo<std::string>& test) {
   std::string name = test.param.substr(0, test.param.rfind('.'));
   std::replace_if(
@@ -62,7 +62,8 @@ inline std::string ScenarioName(const ::testing::TestParamInfo<std::string>& tes
   return name;
 }
 
-/// `run` takes the commands and returns the answers.
+/// Runs the commands of the file with `run`, which returns the engine's answers, and compares these with the answers in
+/// the file.
 template <typename Run>
 void ShowScenario(const std::string& name, Run run) {
   const std::string path = (ScenarioFolder() / name).string();

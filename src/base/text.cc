@@ -100,7 +100,8 @@ std::string_view Nearest(std::string_view text, std::span<const std::string_view
   std::size_t least = text.size() / 3 + 2;
   for (std::string_view candidate : candidates) {
     const std::size_t distance = EditDistance(ToLower(text), ToLower(candidate));
-    // Short words are close to many other words, and a typo seldom changes the first letter too.
+    // Fewer differences are accepted for a short word, which resembles many others, and for another first letter, which
+    // a typo seldom causes.
     const bool is_other = ToLower(text.substr(0, 1)) != ToLower(candidate.substr(0, 1));
     const bool is_turned = std::ranges::is_permutation(ToLower(text), ToLower(candidate));
     const bool is_far = distance > 1 && !is_turned &&

@@ -17,13 +17,14 @@ std::vector<std::string_view> SplitWords(std::string_view text);
 std::string_view Trim(std::string_view text);
 std::string Join(std::span<const std::string> parts, std::string_view separator);
 std::string ToLower(std::string_view text);
-/// Untrusted text on one line: every control character becomes a space.
+/// Returns untrusted text as one line: every control character becomes a space.
 std::string OneLine(std::string text);
 bool EqualsIgnoringCase(std::string_view a, std::string_view b);
 
-/// Decimal digits with an optional sign and nothing else; nothing on overflow.
+/// Parses decimal digits with an optional sign. Returns std::nullopt for any other text, and on overflow.
 std::optional<std::int64_t> ParseInteger(std::string_view text);
-/// A plain decimal number such as 0.25 or 1e-3; no inf, no nan.
+/// Parses a plain decimal number such as 0.25 or 1e-3. Returns std::nullopt for any other text, "inf" and "nan"
+/// included.
 std::optional<double> ParseNumber(std::string_view text);
 
 /// The candidate with the smallest edit distance to `text`, if it is close enough to be the intended one (at most about

@@ -20,9 +20,9 @@ using Time = std::chrono::time_point<Epoch1970, Duration>;
 
 using namespace std::chrono_literals;  // NOLINT: 5s, 3ms are how this code base writes durations.
 
-/// Not set, for a start or an end that has not happened.
+/// The value of a time that is not set, such as the end of a job that still runs.
 inline constexpr Time kNoTime = Time(Duration(0));
-/// Later than any other time: an unknown end.
+/// Later than every other time. Used for an end that is not known.
 inline constexpr Time kNever = Time::max();
 
 /// Seconds since 1970 with a fraction, as in every JSON field. Doubles hold microseconds exactly until 2255.

@@ -18,8 +18,8 @@ struct Utf8Character {
 /// The first character of `text`. Requires: `text` is not empty.
 Utf8Character FirstCharacter(std::string_view text);
 
-/// Whether a terminal or a reader might not just display this character: controls (C0, DEL, C1), line and paragraph
-/// separators, and characters that change the direction of the surrounding text.
+/// Returns true if this character may do something other than appear as a character: controls (C0, DEL, C1), line and
+/// paragraph separators, and characters that change the direction of the surrounding text.
 bool IsControl(std::uint32_t code);
 /// A control character in visible form: "\n", "\t", "\x1b", "\u202e".
 std::string ControlText(std::uint32_t code);

@@ -56,7 +56,7 @@ struct ContainerSettings {
 /// The variable that carries FormatContainerPlan()'s text.
 inline constexpr std::string_view kContainerVariable = "DIVVY_CONTAINER";
 /// The container settings of divvy.toml, for containers that are started inside a job: the engine's name, and its
-/// additional arguments, one per line. Not set: "auto", and none.
+/// additional arguments, one per line. If they are not set, the engine is "auto" and there are no additional arguments.
 inline constexpr std::string_view kContainerEngineVariable = "DIVVY_CONTAINER_ENGINE";
 inline constexpr std::string_view kContainerOptionsVariable = "DIVVY_CONTAINER_OPTIONS";
 /// The variable that carries FormatContainerNeeds()'s text. Not set: no needs.
@@ -65,11 +65,11 @@ inline constexpr std::string_view kContainerNeedsVariable = "DIVVY_CONTAINER_NEE
 inline constexpr std::string_view kContainerGpusVariable = "DIVVY_CONTAINER_GPUS";
 
 std::string FormatContainerPlan(const ContainerPlan& plan);
-/// Refuses what FormatContainerPlan() cannot have written.
+/// Parses a text of FormatContainerPlan(). Fails for any text that this function cannot have written.
 Result<ContainerPlan> ParseContainerPlan(std::string_view text);
 
 std::string FormatContainerNeeds(const ContainerNeeds& needs);
-/// Refuses what FormatContainerNeeds() cannot have written.
+/// Parses a text of FormatContainerNeeds(). Fails for any text that this function cannot have written.
 Result<ContainerNeeds> ParseContainerNeeds(std::string_view text);
 
 /// The script with a first line that makes divvy start the container. This line replaces the script's own "#!" line, so
@@ -106,11 +106,12 @@ std::string ContainerBegunText(std::string_view engine, std::string_view name,
                                const std::vector<std::string>& environment);
 std::string ContainerEndedText(std::string_view name);
 std::string ContainerFailedText(std::string_view why);
-/// Limits for reading such a file: its bytes, and the names in it. The daemon's event loop reads it when a job ends.
+/// Limits for reading the container log of a job: its size in bytes, and the number of names in it. The daemon's event
+/// loop reads the log when a job ends.
 inline constexpr std::size_t kContainerLogMost = 256 << 10;
 inline constexpr std::size_t kContainersMost = 256;
-/// The user can write this file. Invalid lines are skipped, and nothing beyond the two limits above is read. Cost: a
-/// few milliseconds at most.
+/// Reads the text of a container log. The job's user can write the log, so invalid lines are skipped, and only
+/// kContainerLogMost bytes and kContainersMost names are read. Cost: a few milliseconds at most.
 ContainerLog ReadContainerLog(std::string_view text);
 
 }  // namespace divvy

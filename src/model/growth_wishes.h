@@ -29,14 +29,15 @@ struct GrowthWishes {
   friend auto operator<=>(const GrowthWishes&, const GrowthWishes&) = default;
 };
 
-/// An amount above 0; nullopt if the text is none.
+/// Parses a price: a number from 0.000001 to kMostPrice. Returns std::nullopt for any other text.
 inline std::optional<Money> PriceIn(std::string_view text) {
   const auto amount = ParseNumber(text);
   if (!amount || !(*amount >= 1e-6 && *amount <= kMostPrice)) return std::nullopt;
   return Money(std::llround(*amount * 1e6));
 }
 
-/// Labels may also come from the API: a price that cannot be read allows no node.
+/// Reads a job's limits from its labels. Labels may also come from the API: if the price cannot be parsed, no node is
+/// requested for the job.
 inline GrowthWishes GrowthWishesIn(const std::map<std::string, std::string>& labels) {
   GrowthWishes wishes;
   const auto label = [&labels](std::string_view name) {

@@ -62,7 +62,7 @@ enum class TopologyNeed {
   kBlock,   // All nodes in one block (label "block"), which may have several racks.
 };
 constexpr bool IsOfMachines(TopologyNeed need) { return need == TopologyNeed::kRack || need == TopologyNeed::kBlock; }
-/// The part of the need that concerns the GPUs of one node.
+/// Returns `need` if it concerns the GPUs of one node. Returns kAny if it concerns the nodes of a job (rack, block).
 constexpr TopologyNeed OfGpus(TopologyNeed need) { return IsOfMachines(need) ? TopologyNeed::kAny : need; }
 
 // g++ 12 wrongly reports that an enumerator of a scoped enum shadows the global kNever.

@@ -48,7 +48,7 @@ std::string DisplayId(const JobRecord& record) {
   if (record.array_count == 0 || record.array_waiting.empty()) return ToString(record.id);
   if (record.array_indices.empty()) return ToString(record.id) + "_[" + record.array_waiting.ToString() + "]";
   IndexRanges indices;
-  // A long stepped array would take more text than anyone reads.
+  // Indices are listed up to this number of elements: the list of a long array with a step would be too long to read.
   constexpr std::uint64_t kSpelled = 1000;
   if (record.array_waiting.size() > kSpelled && record.array_indices.ranges().size() > 1) {
     return ToString(record.id) + "_[" + std::to_string(record.array_waiting.size()) + " elements]";

@@ -133,9 +133,9 @@ struct JobRecord {
 /// The id of an array element: the ids after the array's own id belong to its elements.
 inline JobId ElementId(JobId array, std::uint32_t ordinal) { return JobId(array.value() + 1 + ordinal); }
 
-/// GPUs on all of its nodes. A GPU of which it has a fraction counts as one.
+/// Returns the number of GPUs of a job on all of its nodes. A GPU of which the job has a fraction counts as one.
 int GpuCountOf(const JobRecord& record);
-/// GPUs on all of its nodes, where a fraction counts as that fraction.
+/// Returns the number of GPUs of a job on all of its nodes, where a fraction of a GPU counts as that fraction.
 double GpusWorthOf(const JobRecord& record);
 /// Returns the job's node allocations. A job on one node has a single one.
 std::vector<NodeAllocation> AllocationsOf(const JobRecord& record);
@@ -158,7 +158,7 @@ std::string GpuCountText(const Request& request);
 std::string TopologyText(const Request& request);
 std::optional<JobState> JobStateFromName(std::string_view name);
 
-/// When it began to wait for its current, next or last run.
+/// When the job began to wait for its current, next or last run.
 inline Time WaitingSince(const JobRecord& record) {
   return record.restarts > 0 ? std::max(record.waits_since, record.begin) : record.submitted;
 }
@@ -169,7 +169,8 @@ inline Time Deadline(const JobRecord& record) {
   return AddSaturating(record.started, record.time_limit);
 }
 
-/// The latest start that still lets it end by `end_by`, since 1970. kNever if it has none.
+/// The latest start, as a time since 1970, with which the job still ends by its deadline `end_by`. kNever if it has no
+/// deadline.
 inline Time LatestStart(const JobRecord& record) {
   if (record.end_by == kNoTime) return kNever;
   return record.end_by - (record.full_limit >= Duration(0) ? record.full_limit : record.time_limit);

@@ -7,7 +7,7 @@
 namespace divvy {
 namespace {
 
-// Far above any time since boot, but two of them can still be added.
+// Larger than any time since boot, and small enough that the sum of two such values does not overflow.
 constexpr std::int64_t kMost = std::int64_t{1} << 61;
 constexpr std::size_t kWords = 6;
 

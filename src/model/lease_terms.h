@@ -11,7 +11,8 @@ namespace divvy {
 
 /// Time from the end of a lease to SIGKILL, for the jobs of a node that stops them.
 inline constexpr Duration kFenceGrace = std::chrono::seconds(10);
-/// Time for the last job to be gone, and to notice that a lease has ended.
+/// Time that the controller adds for a node to notice that its lease has ended, and for the last process to be gone
+/// after SIGKILL.
 inline constexpr Duration kFenceMargin = std::chrono::seconds(5);
 /// How often a supervisor checks its agent's lease. It may notice this late that the lease became shorter, or that the
 /// machine slept. It notices the end of the lease that it already knew without delay. This is part of kFenceMargin.
@@ -34,13 +35,15 @@ struct LeaseTerms {
   friend bool operator==(const LeaseTerms&, const LeaseTerms&) = default;
 };
 
-/// Time after the controller's last message from a node when none of its jobs runs any more, if it stops its jobs.
-/// Assumes that the clock speeds differ by at most 1 % (quartz: 0.01 %).
+/// How long after the last message from a node the controller can rely on that none of the node's jobs runs any more.
+/// Only for a node that stops its jobs when its lease ends. Assumes that the clock speeds differ by at most 1 %
+/// (quartz: 0.01 %).
 constexpr Duration FencedAfter(const LeaseTerms& terms) {
   return terms.lease + terms.lease / 100 + kFenceGrace + kFenceMargin;
 }
 
-/// `lost_after`: when a silent node counts as lost. `requeue_after`: when its jobs are requeued elsewhere; 0: never.
+/// Returns the terms for a node. `lost_after`: how long a node is silent until it counts as lost. `requeue_after`: how
+/// long it is silent until its jobs are requeued elsewhere; 0: never.
 constexpr LeaseTerms TermsFor(Duration lost_after, Duration requeue_after) {
   LeaseTerms terms;
   terms.lease = lost_after;

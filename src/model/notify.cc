@@ -83,7 +83,7 @@ std::string ToText(const NotifyEvents& events) {
   for (const NotifyEvent event : kNotifyEvents) {
     NotifyEvents one;
     one.Insert(event);
-    // Prints what was configured: kEnd implies kFail, but "fail" is not printed for it.
+    // Prints the events as they were configured. kEnd includes kFail, so "fail" is not printed next to "end".
     const bool is_said = events.Contains(event) && !(event == NotifyEvent::kFail && events.Contains(NotifyEvent::kEnd));
     if (is_said) text += (text.empty() ? "" : ",") + std::string(Name(event));
   }
@@ -137,7 +137,7 @@ Status CheckReceiver(const Receiver& receiver) {
 
 std::string ShownTarget(NotifyChannel channel, std::string_view target) {
   if (channel == NotifyChannel::kCommand) {
-    // Arguments after the first word may contain a token.
+    // Shows only the first word of a command, because its arguments may contain a token.
     const auto blank = target.find_first_of(" \t\n");
     return std::string(target.substr(0, blank)) + (blank == std::string_view::npos ? "" : " ...");
   }

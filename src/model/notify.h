@@ -31,7 +31,7 @@ constexpr bool IsOfJobs(NotifyEvent event) { return event < NotifyEvent::kGpuFen
 class NotifyEvents {
  public:
   constexpr void Insert(NotifyEvent event) { bits_ |= Bit(event); }
-  /// A receiver of kEnd also gets kFail.
+  /// Returns true if a receiver with these events gets this one. A receiver that gets kEnd also gets kFail.
   constexpr bool Contains(NotifyEvent event) const {
     return (bits_ & Bit(event)) != 0 || (event == NotifyEvent::kFail && (bits_ & Bit(NotifyEvent::kEnd)) != 0);
   }
@@ -45,7 +45,7 @@ class NotifyEvents {
 /// Parses "end,fail". "all": all events of jobs; "none": no event. `has_gpus`: GPU events are allowed too, and are part
 /// of "all".
 Result<NotifyEvents> ParseNotifyEvents(std::string_view text, bool has_gpus);
-/// The text that ParseNotifyEvents reads back.
+/// Returns the events as ParseNotifyEvents reads them: "end,waste"; "none" if there are none.
 std::string ToText(const NotifyEvents& events);
 
 enum class NotifyChannel { kWebhook, kCommand, kMail };

@@ -16,13 +16,13 @@ namespace divvy {
 std::string PlaceText(const JobRecord& record);
 /// "started on n1 (GPUs 0-3): first in line"; from the second run on, "run 2 started on ...".
 std::string StartedText(const JobRecord& record);
-/// For an ended job: "failed: exit code 1".
+/// Describes how a job has ended: "failed: exit code 1".
 std::string EndText(const JobRecord& record);
 /// Adds the run that ended at `ended` to the job's history and to the past runs, which reports need. Call it when the
 /// job will run again. `outcome`: a final state. Does nothing if the run never started.
 void KeepRun(const JobRecord& record, JobState outcome, Time ended, Batch& batch);
 
-/// For an array, whose own start is that of its first started element.
+/// The history line of an array when its first element starts.
 inline constexpr std::string_view kFirstElementStarted = "its first element started";
 
 /// A previous run.
@@ -32,7 +32,7 @@ struct EarlierRun {
 
   friend bool operator==(const EarlierRun&, const EarlierRun&) = default;
 };
-/// Parses a line that KeepRun wrote. Returns nothing for other lines.
+/// Parses a history line that KeepRun wrote. Returns std::nullopt for any other line.
 std::optional<EarlierRun> ReadRunLine(std::string_view text);
 
 }  // namespace divvy

@@ -49,7 +49,8 @@ struct RunRecord {
   std::string delay;                 // Why its start is delayed. Set only in reports, before there is a process.
   bool is_supervisor_alive = false;  // Derived from the lock by ScanRunDirectory; never written.
 
-  /// The process exists, but none of the user's code has run yet.
+  /// True for a node's part of a gang that waits for the signal to start: its process exists, but has not run any code
+  /// of the user.
   bool awaits_go() const { return is_part && !has_gone && !exit; }
   bool has_started() const { return process.pid != 0 && !awaits_go(); }
 

@@ -15,7 +15,7 @@ constexpr std::size_t kMostColumns = 256;
 constexpr std::size_t kMostName = 256;
 constexpr std::uint64_t kFlat = 1;  // A flag: minimum and maximum equal the mean everywhere.
 
-// Limit against overflow of differences; no metric comes near it.
+// Larger values are cut to this one, so that differences of values do not overflow. No metric has such values.
 constexpr double kMostQuanta = 4e18;
 
 std::int64_t Quanta(float value, double quantum) {

@@ -35,7 +35,7 @@ struct Block {
 
 inline constexpr std::size_t kMostBlockPoints = 4096;
 
-/// Requires: `block.count` is at most kMostBlockPoints.
+/// Encodes a block for storage or transport. Requires: `block.count` is at most kMostBlockPoints.
 std::string EncodeBlock(const Block& block);
 /// Selects columns. `own_name` is the name of a metric that a job reported itself, otherwise empty.
 using IsWanted = std::function<bool(Metric metric, std::string_view own_name)>;

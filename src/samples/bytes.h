@@ -29,7 +29,8 @@ class ByteWriter {
     Number(text.size());
     bytes_ += text;
   }
-  /// Does not write the list's length; the reader must know it.
+  /// Writes a list of numbers. A run of zeros becomes one zero and the number of further zeros. The length of the list
+  /// is not written; the reader must know it.
   void Runs(const std::vector<std::uint64_t>& values) {
     for (std::size_t i = 0; i < values.size();) {
       Number(values[i]);
@@ -66,7 +67,8 @@ class ByteReader {
     }
     return Fail();
   }
-  /// Reads a count of at most `most` items, each of at least `least_bytes` bytes.
+  /// Reads a number of items. Fails if it is more than `most`, or if the remaining bytes are too few for that many
+  /// items of at least `least_bytes` bytes.
   std::size_t Count(std::size_t most, std::size_t least_bytes = 0) {
     const std::uint64_t count = Number();
     if (count > most || (least_bytes > 0 && count > bytes_.size() / least_bytes)) return Fail();

@@ -1,5 +1,5 @@
-// Answers chart queries: selects the level for a time range and number of points, and resamples blocks of any level to
-// points of one length.
+// Answers chart queries: selects the stored resolution (level) for a time range and a number of points, and resamples
+// blocks of any resolution to points of one length.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,9 @@ inline constexpr std::size_t kMostChartPoints = 4000;
 /// Returns the seconds per point for `range`, rounded up to a multiple of `step`, the length of the available points.
 /// At least 1.
 Second StepOf(const Range& range, Second step);
-/// Returns the level to show: 1 for the ring's seconds, or a step of kLevels. This is the coarsest level that is not
-/// coarser than requested and reaches back to `since`. If there is none, the finest level that reaches back.
+/// Returns the stored resolution to show, in seconds per point: 1 (the last ten minutes are kept in memory, second by
+/// second), or a step of kLevels. This is the coarsest one that is not coarser than requested and is kept back to
+/// `range.since`. If there is none, it is the finest one that is kept for so long.
 Second ChooseStep(const Range& range, Second now);
 
 /// One metric of one subject.
@@ -63,12 +64,14 @@ class Chart {
   std::vector<Filling> fillings_;
 };
 
-/// How long a silent part of a job is assumed to be unchanged (at least one point). Nodes report separately and up to
-/// ten seconds late, and parts of a job do not end in the same second; otherwise a sum would dip.
+/// If a node does not report for a job on several nodes, its last value is used for this many seconds (at least one
+/// point). Nodes report separately and up to ten seconds late, and a job does not end on all nodes in the same second.
+/// Without this rule the sum over the nodes would dip.
 inline constexpr Second kPartsCarried = 15;
 
-/// Merges the curves of a job's parts on several nodes, by FactsOf(metric).join. Points that no part reported stay
-/// empty. Requires: the same number of points in each, of `step` seconds.
+/// Merges the curves of a job on several nodes into one for each metric: by sum, mean or maximum, as
+/// FactsOf(metric).join says. Points that no node reported stay empty. Requires: the same number of points in each, of
+/// `step` seconds.
 std::vector<Curve> JoinCurves(const std::vector<std::vector<Curve>>& parts, Second step);
 
 }  // namespace divvy::samples

@@ -24,11 +24,12 @@ inline constexpr std::array<Level, 3> kLevels = {{{10, 86'400, 60}, {60, 31 * 86
 
 class History {
  public:
-  /// Without levels there is only the ring.
+  /// `has_levels`: also keeps the coarser points of kLevels. Otherwise only the last ten minutes are kept, second by
+  /// second.
   explicit History(bool has_levels = true) : has_levels_(has_levels) {}
 
-  /// Adds the readings of one second; call this in order of time. A late second goes only into the ring, and a very
-  /// late one is dropped.
+  /// Adds the readings of one second; call this in order of time. A second that is older than the newest one is added
+  /// only to the last ten minutes, and is dropped if it is older than those.
   void Add(Second at, const std::vector<Reading>& readings);
 
   /// The newest second and its readings; 0 and empty before the first.
@@ -38,15 +39,17 @@ class History {
   /// Returns the mean of the known values in the last `seconds` seconds. Requires: at most kRingSeconds.
   std::optional<double> MeanOf(Metric metric, Second seconds) const;
 
-  /// Returns the ring's seconds from `since` (inclusive) to `until` (exclusive).
+  /// Returns the points, one per second, from `since` (inclusive) to `until` (exclusive), as far as they are in the
+  /// last ten minutes.
   Block Seconds(Second since, Second until) const;
-  /// Returns the points of kLevels[level] that are not in a full block yet, including the unfinished bucket. Empty if
-  /// there are none.
+  /// Returns the points of kLevels[level] that are not in a full block yet, including the point that is still being
+  /// collected. The block is empty if there are no such points.
   Block Open(std::size_t level) const;
   /// Full blocks that were not taken yet, in order of completion.
   const std::vector<Block>& full() const { return full_; }
   std::vector<Block> TakeFull();
-  /// Returns the same as Open if it has changed since the last call, to replace the previously stored version.
+  /// Returns the block of Open(level) if it has changed since the last call; it then replaces the stored version of
+  /// that block.
   std::optional<Block> TakeChanged(std::size_t level);
 
  private:

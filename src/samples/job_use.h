@@ -23,8 +23,8 @@ struct JobUse {
   friend bool operator==(const JobUse&, const JobUse&) = default;
 };
 
-/// Adds the use from a job's track on one node, from `since` (inclusive) to `until` (exclusive). A point holds until
-/// the job is sampled again, at most one minute.
+/// Adds to `use` what a job used on one node from `since` (inclusive) to `until` (exclusive), computed from its samples
+/// there (`track`). A point holds until the job is sampled again, at most one minute.
 void AddUse(const Block& track, Second since, Second until, JobUse& use);
 /// Like AddUse, by hour of the clock (UTC). `use_of` returns the accumulated use of the hour that starts at its
 /// argument.

@@ -6,7 +6,7 @@ namespace {
 // 0.005 is finer than NVML's whole percent, and offsets of it from a mean usually fit in a byte.
 constexpr double kRatio = 0.005;
 constexpr double kMemory = 1 << 20;
-// Rates vary every second; 64 KiB/s is a thousandth of a slow disk's rate.
+// Rates are stored as multiples of 64 KiB/s, a thousandth of a slow disk's rate: they vary every second anyway.
 constexpr double kRate = 1 << 16;
 constexpr double kMegahertz = 1e6;
 

@@ -7,7 +7,7 @@
 namespace divvy::samples {
 namespace {
 
-/// Hours are displayed in hundredths.
+/// A loss below this number of GPU-hours would be displayed as 0.00.
 constexpr double kLeastLost = 0.005;
 
 double SecondsOf(Duration span) { return ToSeconds(span); }

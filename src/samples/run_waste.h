@@ -10,10 +10,12 @@
 
 namespace divvy::samples {
 
-/// Returns the peak memory in bytes on one of its GPUs; if unknown, the mean over its GPUs.
+/// Returns a run's peak of GPU memory, in bytes, on the GPU where it used most. If that is unknown, returns its peak on
+/// one node divided by its GPUs there.
 double MemoryPeakOf(const JobUse& use, int gpus);
 
-/// Data about a run's GPUs and nodes beyond its track, from the end of the grace period on.
+/// Data about a run's GPUs and nodes that the samples of the job itself do not contain. It covers the run from the end
+/// of the grace period on.
 struct RunDetail {
   int gpus_unused = 0;                 // GPUs that it had exclusively and never used.
   std::optional<double> machine_cpus;  // Mean of WasteWatch::Look::machine_cpus.
@@ -25,7 +27,7 @@ std::vector<Waste> WasteOfRun(const WasteShape& shape, const JobUse& use, const 
                               const RunDetail& detail = {});
 
 /// Returns true if a run's loss is worth reporting: the run exceeded the grace period, and the loss does not round to
-/// zero. Totals include the other runs.
+/// zero. Totals also include runs for which this returns false.
 bool IsWorthTelling(double lost_gpu_hours, Duration ran, const WasteRules& rules);
 
 }  // namespace divvy::samples

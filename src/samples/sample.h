@@ -95,7 +95,7 @@ struct Point {
   float least;
   float greatest;
 };
-/// Returns the point of no seconds.
+/// Returns a point without any second: all of its values are NaN.
 Point NoPoint();
 bool IsPoint(const Point& point);
 inline Point PointOf(double value) {

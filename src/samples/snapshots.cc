@@ -32,7 +32,7 @@ void WriteProcesses(const std::vector<ProcessUse>& processes, ByteWriter& out) {
     out.Float(static_cast<float>(process.memory_bytes));
     out.Float(static_cast<float>(process.utilization));
   }
-  // Appended at the end, where older readers do not look.
+  // The host use of the processes is written last, because older versions do not read that far.
   for (const ProcessUse& process : std::span(processes).first(count)) {
     out.Float(static_cast<float>(process.cpu_cores));
     out.Float(static_cast<float>(process.host_memory_bytes));

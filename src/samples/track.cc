@@ -44,7 +44,8 @@ void Track::Add(Second at, const std::vector<Reading>& readings) {
   double left_out = 0;
   for (const Reading& reading : readings) {
     if (std::isnan(reading.value)) continue;
-    // Adds up the names dropped by the reader of the metrics and those dropped here.
+    // Counts the names that are not stored: those that the reader of the job's output has dropped, and those for which
+    // this track has no room.
     if (reading.name.empty() && reading.metric == Metric::kOwnNamesLeftOut) left_out += reading.value;
     else if (!AddTo(index, reading)) ++left_out;
     else if (!reading.name.empty()) own_[reading.name] = reading.value;

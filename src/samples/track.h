@@ -18,17 +18,17 @@ class Track {
   static constexpr std::size_t kMostOwnNames = 32;
 
   Track() = default;
-  /// Continues from a stored block.
+  /// Continues a track that was stored as this block.
   explicit Track(Block block);
 
-  /// Adds a second; call this in order of time. A second before the last point is merged into that point. Keeps the
-  /// first kMostOwnNames of a job's own names and counts the others (Metric::kOwnNamesLeftOut).
+  /// Adds the readings of one second; call this in order of time. A second before the last point is merged into that
+  /// point. Keeps the first kMostOwnNames of a job's own names and counts the others (Metric::kOwnNamesLeftOut).
   void Add(Second at, const std::vector<Reading>& readings);
   const Block& block() const { return block_; }
   Second newest() const { return newest_; }
   /// The last reported value of each of the job's own metrics.
   const std::map<std::string, double>& own() const { return own_; }
-  /// Returns true once after a change.
+  /// Returns true if a second was added since the last call.
   bool TakeChanged() { return std::exchange(is_changed_, false); }
 
  private:

@@ -43,7 +43,7 @@ void WasteWatch::Reshape(const WasteShape& shape) {
 
 void WasteWatch::Add(const Look& look, const WasteRules& rules) {
   if (look.at <= newest_ || look.gpus.empty() || shape_.gpus <= 0) return;
-  // The present use is applied to the time since the last observation.
+  // The use of this observation is assumed for the whole time since the previous one.
   const Second gap = look.at - newest_;
   const double seconds = newest_ == 0 || gap > kLongestGap ? 0 : static_cast<double>(gap);
   if (first_ == 0) first_ = look.at;
@@ -80,8 +80,8 @@ void WasteWatch::Resume(const Past& past) {
   lost_gpu_hours_ = past.lost_gpu_hours;
   idle_gpu_hours_ = past.idle_gpu_hours;
   memory_peak_ = std::max(memory_peak_, past.memory_peak);
-  // Observations reach back as far as the rules need. A GPU that was idle in all of them was idle since the stored
-  // time.
+  // The stored observations reach back as far as the rules need. If a GPU was idle in all of them, it has been idle
+  // since the time in `past`.
   for (std::size_t i = 0; i < std::min(streaks_.size(), past.idle_since.size()); ++i) {
     Second& since = streaks_[i].zero_since;
     if (past.idle_since[i] > 0 && since > past.idle_since[i] && since <= first_ + kFromTheFirst)

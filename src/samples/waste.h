@@ -74,9 +74,9 @@ class WasteWatch {
   /// Call this after the stored observations were added. Hours, and anything older than these observations, are taken
   /// from `past`.
   void Resume(const Past& past);
-  /// Returns true if an absent finding can be trusted. The job was observed for the longest duration of these rules
-  /// (`only_idle`: the rules about idle GPUs), or was seen busy where that is enough. Stored data does not count, since
-  /// its last minute may be lost.
+  /// Returns true if an empty list of findings means that the job wastes nothing. For that, the job must have been
+  /// observed for the longest duration of these rules. With `only_idle`, only the rules about idle GPUs count, and it
+  /// is also enough that all GPUs were seen busy. Stored data does not count, since its last minute may be lost.
   bool KnowsEnough(const WasteRules& rules, bool only_idle) const;
   /// Returns the findings as of the last observation, worst first.
   std::vector<Waste> Findings(const WasteRules& rules) const;

@@ -26,7 +26,7 @@ std::optional<double> PartFor(double least) {
   return part == kParts.end() ? std::nullopt : std::optional(*part);
 }
 
-/// Fraction of its fair share of cores. A job that uses less does not wait for more.
+/// A job that uses less than this fraction of its fair share of the cores does not wait for more cores.
 constexpr double kComputes = 0.5;
 
 /// Rounds up to GiB.

@@ -17,8 +17,8 @@ class WasteSteps {
  public:
   enum class Due { kNothing, kWarning, kAction };
 
-  /// Call this in order of time. `is_wasteful`: there is a finding that leads to an action. With `action` kNone nothing
-  /// is ever due.
+  /// Returns what is due now: nothing, a warning, or the action. Call this in order of time. `is_wasteful`: there is a
+  /// finding that leads to an action. With `action` kNone nothing is ever due.
   Due Look(bool is_wasteful, WasteAction action, const WasteRules& rules, Second now);
   /// Reports whether the due action succeeded.
   void OnAction(bool is_done, const WasteRules& rules, Second now);

@@ -13,7 +13,8 @@ namespace {
 constexpr int kJobsPerPrune = 1'000;
 constexpr int kCapturesPerPrune = 1'000;
 
-// An element usually has its array's name. Then only the array is found by that name (index jobs_named).
+// SQL that is true if an array element has another name than its array. Only such elements are in the index by name
+// (jobs_named); otherwise the array is found by that name.
 std::string HasOwnName() {
   const std::string array = RowParameter("array_id");
   return "CASE WHEN " + array + " = 0 THEN 1 ELSE " + RowParameter("name") +
@@ -223,7 +224,7 @@ Status BatchWriter::DeleteJob(std::int64_t job) {
 void BatchWriter::RollBack() {
   // Captures that this transaction added are rolled back too.
   known_captures_.Clear();
-  // After some write errors SQLite has already rolled back.
+  // After some write errors SQLite has already rolled the transaction back.
   if (connection_.is_in_transaction()) (void)rollback_.Run();
 }
 

@@ -1,4 +1,5 @@
-// Writes batches, all of them in one transaction or none. The only writer of the database.
+// Writes the controller's changes (batches) to an SQLite database, all of them in one transaction or none. Nothing else
+// writes to that database.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ class BatchWriter {
   /// `connection` must outlive the writer and have the newest schema.
   static Result<std::unique_ptr<BatchWriter>> Create(Connection& connection);
 
-  /// See Store::Commit.
+  /// Writes all batches in one transaction. See Store::Commit.
   Status Write(const std::vector<Batch>& batches);
-  /// See Store::PruneStep.
+  /// Removes old jobs, at most 1,000. Returns true while there is more to do. See Store::PruneStep.
   Result<bool> PruneStep(Time finished_before);
 
  private:
@@ -32,7 +33,8 @@ class BatchWriter {
   Status WriteSpec(JobId job, const JobSpec& spec);
   Status WriteSettings(const Batch& batch);
   Status WriteCounters(const std::vector<Batch>& batches);
-  /// The id of the `captures` row with this content, which is inserted if necessary. 0 for an empty capture.
+  /// Returns the id of the row of table `captures` (environments of submissions) with this content. Inserts the row if
+  /// it is missing. Returns 0 for an empty capture.
   Result<std::int64_t> CaptureId(const Capture& capture);
   Result<std::optional<std::int64_t>> FindCapture(std::int64_t hash, const std::string& body);
   Result<bool> DeleteOldJobs(Time finished_before);

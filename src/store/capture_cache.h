@@ -1,5 +1,5 @@
-// The most recently used rows of the table captures. Users submit many jobs from one shell, and comparing is cheaper
-// than encoding.
+// The most recently used rows of the table `captures`, which has the environments of submissions. Users submit many
+// jobs from one shell, and comparing an environment with these rows is cheaper than encoding it.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,16 @@
 
 namespace divvy {
 
-/// Only finds candidates, whose content is then compared. So the hash may differ between builds.
+/// Returns a hash of the environment, the limits and the umask. It only finds candidates, whose content is then
+/// compared. So two builds of divvy may return different hashes.
 std::int64_t HashOf(const Capture& capture);
 
 class CaptureCache {
  public:
-  /// The id of its row, if that is known. `hash` is HashOf(capture).
+  /// Returns the id of the row with this content if the cache has it. `hash` is HashOf(capture).
   std::optional<std::int64_t> Find(std::int64_t hash, const Capture& capture) const;
   void Remember(std::int64_t hash, std::int64_t id, const Capture& capture);
-  /// Must be called when rows may have been removed or rolled back.
+  /// Empties the cache. Must be called when rows of the table may have been removed or rolled back.
   void Clear();
 
  private:

@@ -24,15 +24,16 @@ struct FollowedJobs {
 class StoreFollower {
  public:
   virtual ~StoreFollower() = default;
-  /// Reads the changes since the last call; the first one reads all live jobs. An error leaves the state usable: the
-  /// next call, or PostgresOptions::followed, reads what is missing.
+  /// Reads the changes since the last call; the first call reads all live jobs. After an error, the jobs that were read
+  /// so far stay usable: the next call reads what is missing, and so does a store that is opened with them
+  /// (PostgresOptions::followed).
   virtual Status Follow() = 0;
-  /// Ends a running Follow soon. Any thread.
+  /// Makes a running Follow return soon. May be called by any thread.
   virtual void Stop() = 0;
   virtual std::shared_ptr<FollowedJobs> jobs() const = 0;
 };
 
-/// Does not connect before the first Follow, and connects again after a lost connection.
+/// Creates a follower. It connects in the first call of Follow, and connects again after it lost the connection.
 std::unique_ptr<StoreFollower> FollowPostgresStore(const PostgresOptions& options);
 
 class Store;

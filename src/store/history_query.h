@@ -8,7 +8,8 @@
 
 namespace divvy {
 
-/// Selects RowColumns. Texts from users are parameters; numbers are written into the SQL.
+/// A query for the columns of RowColumns() (store/row.h). Texts from users are parameters; numbers are written into the
+/// SQL.
 struct HistoryQuery {
   std::string sql;
   std::vector<std::string> texts;  // The values of ?1, ?2, ...

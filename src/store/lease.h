@@ -60,9 +60,9 @@ class ControllerLease {
  public:
   virtual ~ControllerLease() = default;
 
-  /// Reports that this controller lives, and reads the state of all. `epoch` (0: the caller does not lead): also renews
-  /// the lease if it still has this epoch, even if it has ended: then no other controller has led since. kUnreachable:
-  /// the database does not answer; try again.
+  /// Reports that this controller lives, and reads the lease and the state of all controllers. `epoch` is 0 if the
+  /// caller does not lead. Otherwise the lease is also renewed if it still has this epoch. That is safe even after its
+  /// end, because no other controller has led since. kUnreachable: the database does not answer; try again.
   virtual Result<LeaseView> Beat(std::int64_t epoch) = 0;
   /// Takes the lease if it has ended, or if this instance held it. Returns the new epoch, which is greater than every
   /// epoch that agents have seen; 0: another controller holds the lease. kFailedPrecondition if the schema is newer.

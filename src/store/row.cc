@@ -30,7 +30,8 @@ static_assert(static_cast<int>(TopologyNeed::kNuma) == 1 && static_cast<int>(Top
 static_assert(static_cast<int>(TopologyNeed::kRack) == 3 && static_cast<int>(TopologyNeed::kBlock) == 4);
 static_assert(static_cast<int>(Preemptible::kPause) == 1 && static_cast<int>(Preemptible::kRequeue) == 2);
 
-// Larger numbers in the file are invalid. Update these for a new last enumerator; the contract test covers all values.
+// The highest number that the store may have for each enum; a larger one is invalid. Update these functions when an
+// enumerator is added at the end. The contract test covers all values.
 constexpr std::int64_t Highest(JobState) { return static_cast<std::int64_t>(JobState::kLost); }
 constexpr std::int64_t Highest(StopIntent) { return static_cast<std::int64_t>(StopIntent::kRequeue); }
 constexpr std::int64_t Highest(Dialect) { return static_cast<std::int64_t>(Dialect::kValohai); }
@@ -46,7 +47,7 @@ constexpr std::array<std::string_view, 13> kRunColumns = {
     "attempt", "state",     "waits_since", "begin_at",  "started",     "ended", "node",
     "gang",    "gpu_model", "gpu_parts",   "gpu_slice", "pool_of_run", "gpus"};
 
-// Record is JobRecord or const JobRecord.
+// Calls `walk` with the name and the field of each column. Record is JobRecord or const JobRecord.
 template <typename Walk, typename Record>
 void WalkColumns(Walk& walk, Record& record) {
   walk("id", record.id);
@@ -181,7 +182,7 @@ const std::vector<std::string>& ColumnNames() {
   return names;
 }
 
-// In SQL. PostgreSQL reads an unquoted "user" as the name of the connected user.
+// Returns the column's name as SQL. PostgreSQL reads an unquoted "user" as the name of the connected user.
 std::string SqlName(const std::string& column) { return column == "user" ? "\"user\"" : column; }
 
 std::vector<std::string> SqlNames() {

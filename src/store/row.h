@@ -16,23 +16,25 @@ namespace divvy {
 
 /// "id, spec_of, state, ...": the columns in the order of BindRow and ReadRow.
 const std::string& RowColumns();
-/// "?1, ?2, ...".
+/// "?1, ?2, ...": one parameter for each column of RowColumns().
 const std::string& RowParameters();
-/// "?1 AS id, ?2 AS spec_of, ...".
+/// "?1 AS id, ?2 AS spec_of, ...": the parameters as a row that can be selected from.
 const std::string& RowAliases();
 /// "spec_of = ?2, state = ?3, ...": everything but the id, which is ?1.
 const std::string& RowAssignments();
 /// "?7": the parameter of one column.
 std::string RowParameter(std::string_view column);
 
-/// For the table runs: the columns after "job". In these an ended run may differ from the job's current row.
+/// The columns of the table `runs` after "job". In these columns an ended run may differ from the job's current row.
 const std::string& RunColumns();
 /// "jobs.id, ..., runs.started, ...", in the order of RowColumns. ReadRow then returns the job as it was in that run.
 const std::string& ColumnsOfRuns();
 
-/// Does not copy the texts of `record`: it must live until the statement has run.
+/// Sets all parameters of the statement to the fields of the record. Texts are not copied, so `record` must live until
+/// the statement has run.
 void BindRow(Parameters& statement, const JobRecord& record);
-/// Fails with kCorruptData, naming the job and the column.
+/// Makes a job record from a row with RowColumns(). If a value is invalid, fails with kCorruptData and names the job
+/// and the column.
 Result<JobRecord> ReadRow(const Columns& row);
 
 /// How many jobs a new record adds to `jobs_total`. An array counts all its elements, so an element adds none.

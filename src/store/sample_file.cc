@@ -165,7 +165,7 @@ Status SampleFile::Bound(Bytes most) {
   const bool was_too_large = size > most;
   constexpr int kMostRounds = 64;
   for (int round = 0; size > most && round < kMostRounds; ++round) {
-    // Finest step first. Blocks of whole jobs (step 0) last.
+    // Blocks with the finest step are dropped first, and blocks of whole jobs (step 0) last.
     DIVVY_TRY(const std::int64_t step, connection_.QueryInteger("SELECT coalesce(min(nullif(step, 0)), 0) FROM block"));
     oldest_.Bind(1, step);
     DIVVY_TRY(const bool has_row, oldest_.Next());

@@ -224,7 +224,7 @@ CREATE INDEX runs_job ON runs (job);
 CREATE INDEX runs_ended ON runs (ended);
 )sql";
 
-// Jobs with a deadline.
+// Adds the deadlines of jobs.
 constexpr char kVersion12[] = R"sql(
 ALTER TABLE jobs ADD COLUMN end_by INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN full_limit INTEGER NOT NULL DEFAULT -1;
@@ -244,7 +244,7 @@ constexpr std::array kMigrations = {Migration{1, kVersion1},   Migration{2, kVer
                                     Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
                                     Migration{13, kVersion13}, Migration{14, kVersion14}};
 
-// 0 for an empty file.
+// Returns the schema version of the database; 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {
   DIVVY_TRY(const std::int64_t objects, connection.QueryInteger("SELECT count(*) FROM sqlite_schema"));
   DIVVY_TRY(const std::int64_t application, connection.QueryInteger("PRAGMA application_id"));

@@ -15,7 +15,7 @@ struct Migration {
   const char* sql;
 };
 
-/// All steps, ascending from 1; an empty file has version 0.
+/// Returns all steps of the migration, ascending from version 1; an empty file has version 0.
 std::span<const Migration> Migrations();
 
 /// Migrates the open database to the last version, all steps in one transaction. So it has the old or the new version,

@@ -24,14 +24,15 @@ class Statement final : public Parameters, public Columns {
   ~Statement() override;
 
   void Bind(int parameter, std::int64_t value) override;
-  /// Not copied: `text` must live until Run, or until the last Next.
+  /// Does not copy the text, which must live until Run, or the last call of Next, has returned.
   void Bind(int parameter, std::string_view text) override;
   void BindCopy(int parameter, std::string_view text) override;
   void BindNull(int parameter) override;
 
-  /// Returns true if there is a row. After false or an error, the statement can be bound again.
+  /// Moves to the next row of the result. Returns false if there is none. After false or an error, new parameters can
+  /// be bound.
   Result<bool> Next();
-  /// For a statement without rows.
+  /// Runs a statement that returns no rows.
   Status Run();
   /// Ends a query before its last row, and clears the bound values.
   void Reset();
@@ -54,12 +55,12 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
   ~Connection();
 
-  /// The file must exist (it may be empty).
+  /// Opens the database file, which must exist (it may be empty).
   Status Open();
-  /// One or more statements; rows are dropped.
+  /// Runs one or more SQL statements. Rows that they return are ignored.
   Status Execute(const char* sql);
   Result<Statement> Prepare(std::string_view sql);
-  /// The first column of the first row; 0 when there is no row.
+  /// Runs a query and returns the first column of its first row; 0 if it has no row.
   Result<std::int64_t> QueryInteger(std::string_view sql);
 
   bool is_in_transaction() const;

@@ -70,7 +70,7 @@ class SqliteStore : public Store {
  private:
   Status PrepareReads();
 
-  // Declared first, so that it is released last, after all connections are closed.
+  // The lock is declared first, so that it is released last, after all connections are closed.
   FileLock lock_;
 
   std::mutex writer_mutex_;
@@ -149,7 +149,7 @@ Result<Store::Loaded> SqliteStore::Load() {
     loaded.settings.emplace_back(settings.Text(0), settings.Text(1));
   }
   DIVVY_TRY(const std::int64_t next, writing_.QueryInteger("SELECT value FROM meta WHERE key = 'next_id'"));
-  // Never a used id, even if a batch came without its counter.
+  // The next id is never one that a job has, even if a batch was written without the counter of ids.
   DIVVY_TRY(const std::int64_t free,
             writing_.QueryInteger("SELECT id + array_count + 1 FROM jobs ORDER BY id DESC LIMIT 1"));
   loaded.next_id = static_cast<std::uint64_t>(std::max(next, free));

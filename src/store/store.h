@@ -70,24 +70,24 @@ class Store {
   virtual Result<std::vector<JobRecord>> PastRuns(Time since, std::uint64_t limit) = 0;
   /// History lines of all jobs and nodes, newest first, at most `limit`.
   virtual Result<std::vector<Batch::HistoryLine>> LatestHistory(std::uint64_t limit) = 0;
-  virtual Result<std::optional<JobId>> LastOf(std::int64_t uid, std::uint64_t back) = 0;  // "@~back": the user's last
-                                                                                          // job but `back`. Without
-                                                                                          // array elements.
-  /// Newest first, at most 100. `user` empty: all users. Includes array elements only if their name differs from their
-  /// array's.
+  /// Returns the job that the user submitted last, or, if `back` is not 0, the job that many submissions earlier ("@~2"
+  /// on the command line). Array elements do not count.
+  virtual Result<std::optional<JobId>> LastOf(std::int64_t uid, std::uint64_t back) = 0;
+  /// Returns the ids of the newest jobs with this name, newest first, at most 100. `user` empty: of all users. An array
+  /// element is included only if its name differs from the name of its array.
   virtual Result<std::vector<JobId>> Named(const std::string& name, const std::string& user) = 0;
 
-  /// Whether Commit waits for another process, so that it must not run on a thread that has other work.
+  /// True if Commit waits for another process. Then Commit must not be called on a thread that has other work.
   virtual bool is_remote() const { return false; }
   /// A remote store waits with Commit until it knows the outcome. After this call, such a Commit fails instead with
   /// kUnreachable. For a process that is about to end; may be called by any thread.
   virtual void StopWaiting() {}
 };
 
-/// Opens or creates the database file (mode 0600, because it holds environments), and migrates its schema to this
-/// version. A newer schema is kFailedPrecondition, with both versions. A file that is damaged or not a database is
-/// kCorruptData with a remedy, and stays unchanged. While the store lives, it holds a lock on `path` + "-lock"; a
-/// second store on the same file is kFailedPrecondition and names the first one's pid.
+/// Opens or creates the database file (mode 0600, because it holds environments), and migrates its schema to the
+/// version of this program. A newer schema is kFailedPrecondition, with both versions. A file that is damaged or not a
+/// database is kCorruptData with a remedy, and stays unchanged. While the store lives, it holds a lock on `path` +
+/// "-lock"; a second store on the same file is kFailedPrecondition and names the first one's pid.
 Result<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path);
 
 struct FollowedJobs;
@@ -106,9 +106,10 @@ struct PostgresOptions {
   Duration outcome_patience = std::chrono::minutes(10);  // How long Commit tries to learn the outcome of a transaction.
 };
 
-/// Opens or creates divvy's tables in a database of PostgreSQL, and migrates them to this version. kUnreachable if the
-/// server cannot be reached. kFailedPrecondition if libpq is missing, the schema is newer, the database belongs to
-/// another cluster, or another process has it open for writing (it is named). No message contains a password.
+/// Opens or creates divvy's tables in a database of PostgreSQL, and migrates them to the version of this program.
+/// kUnreachable if the server cannot be reached. kFailedPrecondition if libpq is missing, the schema is newer, the
+/// database belongs to another cluster, or another process has it open for writing (it is named). No message contains a
+/// password.
 Result<std::unique_ptr<Store>> OpenPostgresStore(const PostgresOptions& options);
 
 }  // namespace divvy

@@ -18,7 +18,7 @@ class MemoryStore : public Store {
  public:
   /// The next commit fails as if the disk were full. Later ones succeed.
   void FailNextCommit();
-  /// While set, Find and Spec fail as if the database were away.
+  /// While `is_away` is true, Find and Spec fail as if the database did not answer.
   void SetAway(bool is_away);
   /// Number of successful commits, without empty ones.
   std::uint64_t commits() const;

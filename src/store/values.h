@@ -12,7 +12,7 @@ class Parameters {
  public:
   virtual ~Parameters() = default;
   virtual void Bind(int parameter, std::int64_t value) = 0;
-  /// Not copied: `text` must live until the statement has run.
+  /// Does not copy the text, which must live until the statement has run.
   virtual void Bind(int parameter, std::string_view text) = 0;
   virtual void BindCopy(int parameter, std::string_view text) = 0;
   virtual void BindNull(int parameter) = 0;

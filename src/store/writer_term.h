@@ -1,6 +1,6 @@
-// The epoch of a writer of a PostgreSQL store, and its number of commits. By these it decides what has become of a
-// commit whose connection was lost. The database has the same numbers in the table `writer`. The store and the
-// simulator share this class.
+// The epoch of a writer of a PostgreSQL store, and its number of commits. From these two numbers the writer learns
+// whether a commit happened whose connection was lost. The database has the same numbers in the table `writer`. The
+// store and the simulator share this class.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,10 @@ class WriterTerm {
   std::int64_t commits() const { return commits_; }
   std::int64_t next_commit() const { return commits_ + 1; }
 
-  /// The writer has taken `epoch`, so no earlier transaction of it can still be committed, and reads that the store has
-  /// had `commits`. kFailedPrecondition if the store has lost some, or has others: this writer's state is worthless.
-  /// Only the last commit can have an unknown outcome.
+  /// Call this when the writer has taken `epoch` in the database, so that none of its earlier transactions can still be
+  /// committed. `commits` is the number of commits that the database has. Only the last commit of this writer can have
+  /// an unknown outcome, so any other difference is kFailedPrecondition: the database has lost commits, or has commits
+  /// of another writer, and the caller must load its state again.
   Status OnTaken(std::int64_t epoch, std::int64_t commits, const std::string& store) {
     if (is_open() && commits != commits_ && commits != commits_ + 1) {
       return FailedPrecondition(
@@ -35,7 +36,7 @@ class WriterTerm {
     return {};
   }
   void OnCommitted(std::int64_t number) { commits_ = number; }
-  /// After OnTaken: whether the commit `number`, whose outcome was unknown, has happened.
+  /// Call this after OnTaken. Returns true if the commit with this number, whose outcome was unknown, has happened.
   bool Has(std::int64_t number) const { return commits_ == number; }
 
  private:

@@ -36,7 +36,7 @@ pid=$(head -n 1 "$lines" | cut -d' ' -f2)
 kill_agent "$first"
 record=$machines/$first/agent/runs/$id
 wait_for "its end by the lease" grep -q '^complete=1$' "$record"
-grep -q '^failure=its node was cut off: stopped by its lease$' "$record" || fail "its record says: $(cat "$record")"
+grep -q '^failure=its node lost contact with the controller: stopped when the lease ended$' "$record" || fail "its record says: $(cat "$record")"
 grep -q '^signal=9$' "$record" || fail "it was not killed: $(cat "$record")"
 [ ! -e "/proc/$pid" ] || fail "it runs still"
 ! grep -q "^$second " "$lines" || fail "it ran on $second before it had ended on $first"

@@ -8,7 +8,7 @@ namespace {
 constexpr std::int64_t kWhole = GpuShare::kWhole;
 
 Bytes Part(Bytes of, GpuShare parts) {
-  // 2^40 bytes times 10,000 fit; no GPU has 2^49.
+  // No overflow: up to 2^49 bytes times 10,000 fit into 64 bits.
   return Bytes(of.count() * parts.ten_thousandths() / kWhole);
 }
 
@@ -99,7 +99,8 @@ std::string ComputeText(const GpuPortion& portion) {
 
 GpuPortion Changed(const GpuPortion& before, const GpuPortion& said) {
   GpuPortion after = before;
-  // By parts or by memory: the new way wins, and drops the limit of the other way.
+  // If the new request is by fraction and the old one by memory, or vice versa, the new one replaces the old one and
+  // its limit.
   if (said.request > GpuShare() || said.limit > GpuShare()) {
     if (before.is_by_memory() && said.request > GpuShare()) after.memory = after.memory_limit = Bytes();
     if (said.request > GpuShare()) after.request = said.request;

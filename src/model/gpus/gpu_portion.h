@@ -30,27 +30,30 @@ struct GpuPortion {
   Duration idle_park{0};  // Parks the tenant after this time without GPU use, until it uses the GPU again. 0: never.
   bool uses_mps = false;  // Its processes share the GPU with others through the driver's MPS, not by time slices.
 
-  /// False: the job has whole GPUs.
+  /// Returns true if the job requests a fraction of its GPUs, false if it requests whole GPUs.
   bool any() const { return request > GpuShare() || memory > Bytes(); }
   bool is_by_memory() const { return memory > Bytes(); }
 
   friend auto operator<=>(const GpuPortion&, const GpuPortion&) = default;
 };
 
-/// The memory that fractions of a GPU of this size refer to. The driver keeps the rest for itself.
+/// The part of a GPU's memory that jobs can use: a job with half of the GPU gets half of it. The driver keeps the rest
+/// for itself.
 Bytes PortionedMemory(Bytes gpu_memory);
-/// The guaranteed part of a portion on a GPU of this size, from 1 to kWhole. Returns more than kWhole if the portion
-/// does not fit: the GPU has less memory, or the portion is smaller than kSmallestPart there. Requires: portion.any().
+/// The guaranteed fraction of a GPU with this memory, in ten-thousandths: from 1 to GpuShare::kWhole. Returns more than
+/// kWhole if the portion does not fit: the GPU has less memory, or the portion is smaller than kSmallestPart there.
+/// Requires: portion.any().
 GpuShare PartsOf(const GpuPortion& portion, Bytes gpu_memory);
-/// The smallest GPU memory that can hold the portion.
+/// Returns how much memory a GPU must have at least so that this fraction fits on it.
 Bytes LeastGpuMemory(const GpuPortion& portion);
-/// `before` with the values that `said` sets. Unset values stay, and a limit below the new request rises to it. A
-/// request by memory replaces one by parts, including its limit, and vice versa.
+/// Returns `before` changed by the values that are set in `said`. Other values stay, but a limit below the new request
+/// rises to the request. A request by memory replaces a request by fraction, including its limit, and vice versa.
 GpuPortion Changed(const GpuPortion& before, const GpuPortion& said);
-/// Guaranteed and maximal memory on a GPU of this size.
+/// RequestedMemory returns the memory that is guaranteed to the fraction on a GPU with `gpu_memory`, LimitOfMemory the
+/// most that it may get.
 Bytes RequestedMemory(const GpuPortion& portion, Bytes gpu_memory);
 Bytes LimitOfMemory(const GpuPortion& portion, Bytes gpu_memory);
-/// Guaranteed and maximal share of the GPU's time.
+/// RequestedCompute returns the guaranteed share of the GPU's time, LimitOfCompute the maximal one.
 GpuShare RequestedCompute(const GpuPortion& portion, Bytes gpu_memory);
 GpuShare LimitOfCompute(const GpuPortion& portion);
 
@@ -58,9 +61,10 @@ GpuShare LimitOfCompute(const GpuPortion& portion);
 std::string PartsText(GpuShare parts);
 /// "0.25", "0.25 to 0.8", "20 GiB", "20 to 40 GiB", for people.
 std::string PortionText(const GpuPortion& portion);
-/// "0.3 to 1 of its time". Empty: its share of time equals its share of memory.
+/// Returns the requested share of the GPU's time as text: "0.3 to 1 of its time". Empty if it equals the share of the
+/// memory.
 std::string ComputeText(const GpuPortion& portion);
-/// kSmallestPart as a part of a GPU of this size, rounded up to a readable value: "0.0065".
+/// kSmallestPart as a fraction of a GPU with this memory, rounded up to few digits: "0.0065".
 GpuShare SmallestParts(Bytes gpu_memory);
 
 }  // namespace divvy

@@ -7,7 +7,7 @@
 
 namespace divvy {
 
-/// NVML's index on its node, in PCI bus order, as in nvidia-smi.
+/// The index of a GPU on its node: its position in PCI bus order, as in NVML and nvidia-smi.
 using GpuIndex = std::uint8_t;
 
 /// A set of GPUs of one node. Members are 0 to kCapacity - 1. `for (int gpu : set)` visits them in ascending order.
@@ -36,7 +36,7 @@ class GpuSet {
     set.bits_ = bits;
     return set;
   }
-  /// 0..count-1.
+  /// The GPUs 0 to `count` - 1.
   static constexpr GpuSet FirstN(int count) {
     return FromBits(count >= kCapacity ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1);
   }

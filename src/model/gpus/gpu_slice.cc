@@ -16,7 +16,7 @@ std::string SliceName(int compute, Bytes memory, Bytes gpu_memory) {
 }
 
 std::vector<SliceProfile> UsualSlices(Bytes gpu_memory) {
-  // The GPU's reserve in each slice: 0.2 GiB, and slightly more in larger ones, were measured.
+  // Memory that the GPU keeps for itself in each MIG instance. Measured: 0.2 GiB, slightly more in larger instances.
   constexpr Bytes kKept = 256_MiB;
   struct Form {
     int compute;

@@ -52,11 +52,11 @@ std::vector<SliceProfile> UsualSlices(Bytes gpu_memory);
 
 /// Whether `slice` requests an amount of memory (">=16G") instead of a profile.
 inline bool IsByMemory(std::string_view slice) { return slice.starts_with(">="); }
-/// The memory that `slice` requests. Requires: IsByMemory(slice). Zero if it cannot be parsed; such a request was
-/// refused.
+/// The memory that `slice` requests. Requires: IsByMemory(slice). Returns zero if it cannot be parsed; a job with such
+/// a request was refused earlier.
 Bytes SliceMemory(std::string_view slice);
-/// Whether an instance of this size satisfies `slice` (Request::slice). It may name a profile ("1g.18gb"), compute
-/// slices on any GPU ("1g"; "1g-wide" has twice the memory), or memory.
+/// Whether an instance of this size satisfies the request `slice` (Request::slice). A request names a profile
+/// ("1g.18gb"), a number of compute slices on any GPU ("1g"; "1g-wide" has twice the memory), or an amount of memory.
 bool IsSuchSlice(const SliceProfile& profile, std::string_view slice);
 
 }  // namespace divvy

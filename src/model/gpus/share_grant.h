@@ -1,4 +1,5 @@
-// The GPUs on which a job with fractions starts on its node, as the keeper answered.
+// The GPUs on which a job with GPU fractions starts, as chosen by the keeper, the process that manages the shared GPUs
+// of the node.
 #pragma once
 
 #include <string>

@@ -60,14 +60,15 @@ std::vector<std::string> GangEnvironment(const GangFile& gang, const std::string
       "NODE_RANK=" + own,
       "MASTER_ADDR=" + gang.members.front().address.host,
       "MASTER_PORT=" + std::to_string(GangPort(gang.job, 0)),
-      // OpenMPI up to 4, and 5, whose runtime has another name. Their Slurm support would look for a real Slurm.
+      // Variables for OpenMPI up to 4, and for 5, whose runtime has another name: start processes over rsh, because
+      // their support for Slurm would look for a real Slurm.
       "OMPI_MCA_plm=rsh",
       "OMPI_MCA_plm_rsh_agent=" + agent,
       "OMPI_MCA_orte_default_hostfile=" + steps + ".hosts",
       "PRTE_MCA_plm=ssh",
       "PRTE_MCA_plm_ssh_agent=" + agent,
       "PRTE_MCA_prte_default_hostfile=" + steps + ".hosts",
-      // MPICH and Intel MPI.
+      // The same for MPICH and Intel MPI.
       "HYDRA_LAUNCHER=rsh",
       "HYDRA_LAUNCHER_EXEC=" + agent,
       "HYDRA_HOST_FILE=" + steps + ".machines",

@@ -64,7 +64,7 @@ std::string GpuIndicesText(GpuSet gpus);
 std::optional<GpuSet> ReadGpuIndices(std::string_view text);
 
 std::string GangFileText(const GangFile& gang);
-/// Fails with kCorruptData. The message names the problem and its line.
+/// Parses the list of a job's nodes. Fails with kCorruptData; the message names the problem and its line.
 Result<GangFile> ReadGangText(std::string_view text);
 
 }  // namespace divvy

@@ -103,7 +103,7 @@ bool ReadStep(std::string_view line, StepLine& step) {
   return true;
 }
 
-/// Reads a number below `end`. Returns nothing if `text` is not one.
+/// Reads a number from 0 to `end` - 1. Returns std::nullopt for any other text.
 std::optional<std::size_t> ReadPlace(std::string_view text, std::size_t end) {
   const auto number = ParseInteger(text);
   if (!number || *number < 0 || static_cast<std::size_t>(*number) >= end) return std::nullopt;

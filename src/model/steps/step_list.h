@@ -65,19 +65,21 @@ struct StepLine {
   friend bool operator==(const StepLine&, const StepLine&) = default;
 };
 
-/// The MAP field of the list. Empty if it would exceed 24 KiB.
+/// Returns the GPUs and cores of each task of a step, in the format of the field MAP. Empty if it would exceed 24 KiB.
 std::string StepMapText(const std::vector<StepTaskLine>& map);
-/// Returns nothing if `text` is not a map.
+/// Parses the text of StepMapText(). Returns std::nullopt if it is invalid.
 std::optional<std::vector<StepTaskLine>> ReadStepMap(std::string_view text);
 
-/// One line, with its line feed. Control characters in the command and the name become blanks, and both are cut at 200
-/// characters. The machines are left out if they would exceed 8 KiB, and the map if it would exceed 24 KiB.
+/// Returns the line about a step in the list of steps, with its line feed. Control characters in the command and the
+/// name become blanks, and both are cut at 200 characters. The machines are left out if they would exceed 8 KiB, and
+/// the map if it would exceed 24 KiB.
 std::string StepLineText(const StepLine& step);
 
-/// The latest line of each step, ascending. Invalid lines are skipped.
+/// Parses a list of steps. Returns the latest line of each step, ascending by step number. Invalid lines are skipped.
 std::vector<StepLine> ReadStepList(std::string_view text);
 
-/// The shortened file, once it has grown too long: all steps that have not ended, and the last `ended_most` that have.
+/// Returns a shorter list of steps, for a file that has grown too long: all steps that have not ended, and the last
+/// `ended_most` ended ones.
 std::string ShortenStepList(std::string_view text, std::size_t ended_most);
 
 /// The text that is stored for the steps of an ended job, in the same format. It has the last 200 steps that were

@@ -41,13 +41,13 @@ class StepResources {
  public:
   StepResources(std::size_t gpus, int cores) : owners_(gpus), cores_(cores), cores_free_(cores) {}
 
-  /// Whether the job has enough resources at all.
+  /// Whether the job has enough GPUs and cores for this step when no other step holds any.
   bool CanEver(const StepNeed& need) const;
-  /// Enters the queue. Requires: CanEver(need), and `step` is new.
+  /// Puts the step at the end of the queue. Requires: CanEver(need), and `step` is new.
   void Ask(StepNumber step, const StepNeed& need);
-  /// Grants that became possible, in queue order. Each is returned once.
+  /// Returns the steps that can start now, with their GPUs, in queue order. Each step is returned once.
   std::vector<StepGrant> TakeGrants();
-  /// The step has ended, or no longer waits. Unknown steps are ignored.
+  /// Call this when the step has ended or no longer waits: its GPUs and cores become free. Unknown steps are ignored.
   void Leave(StepNumber step);
 
   bool IsWaiting(StepNumber step) const;

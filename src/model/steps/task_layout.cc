@@ -40,7 +40,7 @@ Result<std::vector<std::size_t>> Candidates(const LayoutRequest& ask, std::size_
   return node_indices;
 }
 
-/// The number of nodes that the step takes from the allowed ones, in order.
+/// How many of the allowed nodes the step uses; it takes the first ones.
 std::size_t CountOf(const LayoutRequest& ask, const std::vector<int>& room) {
   if (!ask.node_indices.empty()) return room.size();
   std::size_t most = room.size();
@@ -122,7 +122,7 @@ Result<TaskLayout> LayTasks(const LayoutRequest& ask, const std::vector<int>& ca
   const int tasks = ask.tasks > 0 ? ask.tasks : static_cast<int>(std::min<std::int64_t>(all, kLayoutTasksMost));
   const auto needed = ask.node_indices.empty() ? static_cast<std::size_t>(std::max(ask.nodes, 0)) : node_indices.size();
   if (static_cast<std::size_t>(tasks) < needed && (!ask.node_indices.empty() || ask.nodes > 1)) {
-    // As in Slurm: no node stays without a task.
+    // As in Slurm, every node gets a task, so there are at most as many nodes as tasks.
     node_indices.resize(static_cast<std::size_t>(tasks));
     room.resize(node_indices.size());
   }

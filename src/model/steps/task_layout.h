@@ -29,9 +29,9 @@ struct TaskLayout {
   bool has_parts = false;
 
   int tasks() const;
-  /// For each node: its ranks, ascending.
+  /// Returns the ranks of the tasks on each node of the step, ascending.
   std::vector<std::vector<int>> Ranks() const;
-  /// The node's number in the step. Nothing if it has no part in the step.
+  /// Returns the number in the step of the job's node `node_index`. Returns std::nullopt if the step has no task there.
   std::optional<std::size_t> Find(std::size_t node_index) const;
 
   friend bool operator==(const TaskLayout&, const TaskLayout&) = default;
@@ -47,15 +47,16 @@ struct LayoutRequest {
   bool is_cyclic = false;
 };
 
-/// `capacities`: the job's tasks on each of its nodes. Block layout fills the first nodes first, but each node that
-/// `nodes` or `node_indices` demands gets at least one task. If there are more tasks than the total capacity, the nodes
-/// are filled again in the same proportion.
+/// Chooses the nodes and ranks of a step. `capacities`: the job's tasks on each of its nodes. Block layout fills the
+/// first nodes first, but each node that `nodes` or `node_indices` demands gets at least one task. If there are more
+/// tasks than the total capacity, the nodes are filled again in the same proportion.
 Result<TaskLayout> LayTasks(const LayoutRequest& ask, const std::vector<int>& capacities);
 
-/// "2(x3),1": the count of each node, in Slurm's format.
+/// Returns the counts of nodes in Slurm's format: "2(x3),1" for 2, 2, 2 and 1.
 std::string CountsText(const std::vector<int>& counts);
 
-/// "block 0:4,2:1"; for several parts "parts 0:4:0,0:2:1,2:1:1".
+/// Returns the layout as text that ReadLayout parses: "block 0:4,2:1" if the job's node 0 has four tasks and node 2 has
+/// one. For a step in several parts, each entry ends with its part: "parts 0:4:0,0:2:1,2:1:1".
 std::string LayoutText(const TaskLayout& layout);
 std::optional<TaskLayout> ReadLayout(std::string_view text);
 

@@ -41,10 +41,12 @@ struct TaskPlace {
   friend bool operator==(const TaskPlace&, const TaskPlace&) = default;
 };
 
-/// One entry per task, by rank. The number of GPUs is ground.gpu_numa_nodes.size().
+/// Chooses the GPUs and cores of each task of a step on its node. Returns one entry per task, by rank. The number of
+/// the step's GPUs is ground.gpu_numa_nodes.size().
 std::vector<TaskPlace> MapTasks(const TaskDeal& deal, const TaskGround& ground);
 
-/// "0-3,8", the kernel's format for lists of cores. Returns an empty list if `text` is invalid, and at most 4096 cores.
+/// Parses a list of cores in the kernel's format: "0-3,8". Returns an empty list if `text` is invalid, and at most 4096
+/// cores.
 std::vector<int> ParseCoreList(std::string_view text);
 std::string CoreListText(const std::vector<int>& cores);
 /// "0xc" for cores 2 and 3.

@@ -65,7 +65,8 @@ nvml::TopologyLevel LevelOf(const GpuFacts& a, const GpuFacts& b) {
   if (link == "PXB") return nvml::kMultipleSwitches;
   if (link == "PHB") return nvml::kHostBridge;
   if (link == "NODE") return nvml::kNode;
-  // NVLink hides the PCIe connection: it is derived from the NUMA nodes.
+  // For GPUs that NVLink connects, the description does not have their PCIe connection; it is derived from the NUMA
+  // nodes.
   return link != "SYS" && a.numa_node == b.numa_node ? nvml::kNode : nvml::kSystem;
 }
 

@@ -25,9 +25,10 @@ Result<std::vector<GpuFacts>> ParseGpuDescription(std::string_view spec_or_text)
 /// or a file extension, or if the file exists.
 Result<std::vector<GpuFacts>> LoadGpuDescription(const std::string& spec_or_path);
 
-/// Writes the world file and the libraries (NVML and the CUDA driver) into `directory` (created if needed), each
-/// atomically by rename. Returns the path of the NVML library. Keeps a world that already shows exactly these GPUs,
-/// with its state. Requires: links as ParseGpuDescription makes them; at most 64 GPUs.
+/// Writes the world file (the emulated GPUs and their state) and the stand-ins for NVML and the CUDA driver into
+/// `directory` (created if needed), each atomically by rename. Returns the path of the NVML library. A world file that
+/// already has exactly these GPUs is kept, with their state. Requires: links as ParseGpuDescription makes them; at most
+/// 64 GPUs.
 Result<std::string> WriteEmulation(const std::vector<GpuFacts>& gpus, const std::string& directory);
 
 /// Returns the path of the world file that WriteEmulation wrote into `directory`.
@@ -61,14 +62,15 @@ class EmulatedWorld {
   /// Sets the memory in use besides that of the processes.
   Status SetMemoryUsed(GpuIndex gpu, Bytes memory);
   Status SetTemperature(GpuIndex gpu, int celsius);
-  /// Lets the driver report an XID. A fencing XID also makes the driver require a reset, until Restore.
+  /// Lets the emulated driver report an XID error. If it is one for which divvy fences a GPU, the driver also requires
+  /// a reset, until Restore is called.
   Status RaiseXid(GpuIndex gpu, unsigned code);
-  /// The GPU falls off the bus: XID 79, then no more answers.
+  /// Lets the GPU fall off the bus: the driver reports XID 79, and then no longer answers for this GPU.
   Status Lose(GpuIndex gpu);
   /// Restores the state after a reset: present and healthy. Processes and load stay.
   Status Restore(GpuIndex gpu);
-  /// Simulate changes by others than divvy: switching the MIG mode, creating an instance with so many compute and
-  /// memory slices, and destroying the instance that begins at `start`.
+  /// SetMig, MakeSlice and UnmakeSlice simulate changes that are not made by divvy: switching the MIG mode, creating an
+  /// instance with so many compute and memory slices, and destroying the instance that begins at memory slice `start`.
   Status SetMig(GpuIndex gpu, bool is_on);
   Status MakeSlice(GpuIndex gpu, int compute, int size, int start);
   Status UnmakeSlice(GpuIndex gpu, int start);
@@ -82,8 +84,8 @@ class EmulatedWorld {
   std::string path_;
 };
 
-/// Makes one change given as words, for `divvy emulate ...`: "add-process 0 4711 10GiB graphics". Errors say what was
-/// expected.
+/// Makes one change to the emulated GPUs, given by the arguments of `divvy emulate`: "add-process 0 4711 10GiB
+/// graphics". Error messages say what was expected.
 Status DriveEmulation(const std::string& directory, const std::vector<std::string>& words);
 
 /// Lists the words that DriveEmulation accepts, one form per line.

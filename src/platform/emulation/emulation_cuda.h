@@ -98,7 +98,7 @@ struct CudaFile {
   CudaProcess processes[kMaxCudaProcesses];
 };
 
-/// Takes a lock of the file, also if its previous owner died with it.
+/// Takes a lock in the shared file, even if the process that held it has died.
 inline void LockShared(pthread_mutex_t& lock) {
   if (pthread_mutex_lock(&lock) == EOWNERDEAD) pthread_mutex_consistent(&lock);
 }

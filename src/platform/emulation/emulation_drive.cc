@@ -87,7 +87,8 @@ Status UnmakeSlice(EmulatedWorld& world, GpuIndex gpu, const Words& words) {
   return world.UnmakeSlice(gpu, static_cast<int>(start));
 }
 
-// Written to the file next to the world: all programs of the stand-in CUDA driver see it.
+// Writes a CUDA fault into the file next to the world file, where all programs that use the emulated CUDA driver see
+// it.
 Status CudaFault(const std::string& directory, GpuIndex gpu, const Words& words) {
   std::int64_t value = 1;
   if (words.size() > 3) {

@@ -37,7 +37,8 @@ inline std::uint32_t MigGigabytes(std::uint64_t gpu_memory, std::uint32_t size) 
   return static_cast<std::uint32_t>((size * whole + 4) / 8);
 }
 
-/// GPUs with another layout (A30) are not emulated.
+/// Returns true if MIG can be emulated on this GPU. That needs seven compute slices and eight memory slices; GPUs with
+/// another layout (A30) are not emulated.
 inline bool HasMig(const WorldFacts& facts) {
   return facts.is_mig_capable != 0 && facts.memory_total > (std::uint64_t{30} << 30);
 }
@@ -49,7 +50,7 @@ inline const MigSize* FindMigSize(std::uint32_t id) {
   return nullptr;
 }
 
-/// True if an instance of `size` can be created at `start` next to the existing ones.
+/// Returns true if an instance of this size can begin at memory slice `start` without overlapping an existing instance.
 inline bool HasMigRoom(const WorldState& state, const MigSize& size, std::uint32_t start) {
   if (start >= 8 || ((size.starts >> start) & 1) == 0) return false;
   std::uint32_t compute = size.compute;

@@ -34,8 +34,9 @@ struct GpuModel {
 std::span<const GpuModel> KnownGpuModels();
 
 /// Fills in links, numa_node (if not set) and pci_address (if empty) for a server that holds exactly `gpus`, in this
-/// order. Runs of GPUs of one model are wired as that model is sold; all other connections are PCIe. More than four
-/// GPUs are on two processors. `models` corresponds to `gpus` by position; null: an unknown model.
+/// order. Consecutive GPUs of one model are connected as in the servers that are sold with this model; all other
+/// connections are PCIe. More than four GPUs are divided between two processors. `models` corresponds to `gpus` by
+/// position; null: an unknown model.
 void WireServer(std::vector<GpuFacts>& gpus, const std::vector<const GpuModel*>& models);
 
 }  // namespace divvy

@@ -111,7 +111,7 @@ inline void ReadState(const WorldGpu& gpu, WorldState& out) {
   }
 }
 
-/// Makes `state` the live one. Requires: the caller holds the lock on the file.
+/// Makes `state` the state that readers of the GPU see. Requires: the caller holds the lock on the file.
 inline void PublishState(WorldGpu& gpu, const WorldState& state) {
   const std::uint64_t next = __atomic_load_n(&gpu.version, __ATOMIC_ACQUIRE) + 1;
   // No word of the spare copy may change before the previous version is visible.

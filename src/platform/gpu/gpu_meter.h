@@ -21,7 +21,8 @@ class GpuMeter {
   GpuMeter(const GpuMeter&) = delete;
   GpuMeter& operator=(const GpuMeter&) = delete;
 
-  /// Appends one sample for each GPU that answers and for each MIG instance, and the processes on them (without jobs).
+  /// Appends one sample for each GPU that answers and for each MIG instance, and the processes on them. The jobs of
+  /// these processes are not set.
   void Look(const std::string& node, double seconds, samples::Snapshot& out);
 
  private:

@@ -26,12 +26,12 @@ constexpr int kMaxEventsAtOnce = 256;  // So that a flood of errors from a GPU c
 struct GpuUnderWatch {
   nvml::Device device = nullptr;
   bool has_events = false;
-  // Health at the last check.
+  // The GPU's health at the last check.
   unsigned long long xid = 0;  // The last XID that fences, until the GPU was reset.
   bool was_in_need = false;    // The driver has required a recovery since that XID.
   bool was_lost = false;
-  // MIG facts, and foreign changes seen at the last check. A change counts only if it was already seen then, because
-  // divvy may just be creating or destroying an instance.
+  // MIG facts, and changes not made by divvy that the last check saw. A change is reported only if two checks in a row
+  // see it, because divvy may just be creating or destroying an instance.
   bool is_only_sliced = false;
   bool can_be_cut = false;
   std::string was_strange;
@@ -284,7 +284,7 @@ void NvmlProbe::ReadHealth(GpuUnderWatch& gpu, GpuObservation& seen) const {
   if (is_in_need) {
     gpu.was_in_need = true;
   } else if (gpu.was_in_need || gpu.was_lost) {
-    // It was reset: the driver no longer requires a recovery, or the lost GPU answers again.
+    // The GPU was reset: the driver no longer requires a recovery, or the lost GPU answers again.
     gpu.xid = 0;
     gpu.was_in_need = false;
   }

@@ -21,16 +21,18 @@ class GpuProbe {
   /// so that the others keep theirs.
   virtual Result<std::vector<GpuFacts>> Facts() = 0;
 
-  /// Checks each GPU of `which` once; returns the results by index and skips indices that do not exist. With processes:
-  /// lists all compute and graphics processes on the GPU, by pid. `supervisors` holds the pids of divvy's supervisors.
-  /// The nearest of them among a process's ancestors (itself included) becomes its supervisor_pid.
+  /// Checks each GPU of `which` once; returns the results by index and skips indices that do not exist.
+  /// `with_processes`: also lists all compute and graphics processes on each GPU, by pid. `supervisors` holds the pids
+  /// of divvy's supervisors. If the process or one of its ancestors is a supervisor, the nearest one becomes its
+  /// supervisor_pid.
   ///
   /// A fault persists until the driver reports that the GPU was reset (or a lost one answers again), or until
   /// ForgetFaults.
   virtual std::vector<GpuObservation> Observe(GpuSet which, bool with_processes,
                                               const std::set<std::int64_t>& supervisors) = 0;
 
-  /// The operator declares that these GPUs are healthy again. Needed for drivers that do not report that (before R565).
+  /// Clears the faults of these GPUs, because the operator has declared them healthy. Needed for drivers before R565,
+  /// which do not report that a GPU was reset.
   virtual void ForgetFaults(GpuSet which) = 0;
 
   /// The driver's version, such as "565.57.01"; empty if unknown.

@@ -18,7 +18,8 @@ class FakeGpuProbe : public GpuProbe {
     return facts;
   }
 
-  /// A GPU without an entry in `state` is healthy and idle. Supervisors are found through `ancestors`.
+  /// Returns the states that the test has set in `state`; a GPU without an entry is healthy and idle. The supervisor of
+  /// a process is looked up in `ancestors`.
   std::vector<GpuObservation> Observe(GpuSet which, bool with_processes,
                                       const std::set<std::int64_t>& supervisors) override {
     ++looks;

@@ -105,7 +105,8 @@ GpuProcess GpuProcessTable::Describe(std::int64_t pid, const std::set<std::int64
     process.user = process.uid < 0 ? "" : UserName(process.uid);
     process.started = Time(boot_time_ + static_cast<Duration::rep>(stat->start_ticks) * tick_);
   }
-  // Read each time: exec changes the command, and a supervisor may have been adopted just now.
+  // The command and the supervisor are read at each call: exec changes the command, and a supervisor may have been
+  // adopted just now.
   process.command = CommandOf(pid, stat->name);
   process.supervisor_pid = SupervisorOf(pid, stat->parent, supervisors);
   return process;

@@ -20,7 +20,8 @@ struct GpuProcessStat {
   std::string name;
 };
 
-/// Returns nullopt if there is no such process. Zombies are still returned, with state 'Z'.
+/// Reads the state of a process from /proc. Returns nullopt if there is no such process. A zombie is returned, with
+/// state 'Z'.
 std::optional<GpuProcessStat> ReadGpuProcessStat(std::int64_t pid);
 
 /// Returns the process's real uid, or -1 if there is no such process.
@@ -32,10 +33,11 @@ class GpuProcessTable {
  public:
   GpuProcessTable();
 
-  /// Returns the process `pid` without the data that NVML has (memory, graphics). If /proc does not have it, returns
-  /// the details of the last round, or else only the pid.
+  /// Describes the process `pid` from /proc, without the data that NVML has (memory, graphics). If the process is not
+  /// in /proc any more, returns what an earlier call found, or else only the pid.
   GpuProcess Describe(std::int64_t pid, const std::set<std::int64_t>& supervisors);
-  /// Ends a round: forgets processes that were not described since the last call.
+  /// Call this after all processes were described once. Forgets those that were not described since the last call of
+  /// EndRound.
   void EndRound();
 
  private:

@@ -120,7 +120,7 @@ class NvmlMig final : public Mig {
     DIVVY_TRY(const nvml::Device device, Find(gpu));
     unsigned current = 0;
     unsigned pending = 0;
-    DIVVY_CHECK(Check(nvml_->get_mig_mode(device, &current, &pending), "asking for the MIG mode of", gpu));
+    DIVVY_CHECK(Check(nvml_->get_mig_mode(device, &current, &pending), "reading the MIG mode of", gpu));
     return current == nvml::kMigOn;
   }
 
@@ -131,7 +131,8 @@ class NvmlMig final : public Mig {
     nvml::Return activation = nvml::kSuccess;
     DIVVY_CHECK(Check(nvml_->set_mig_mode(device, wanted, &activation), what, gpu));
     if (activation == nvml::kSuccess) return {};
-    // Reverts the pending mode, so that it does not take effect at a later reset for another reason.
+    // The mode could not be switched now. Sets the pending mode back, so that it does not take effect at a later reset
+    // for another reason.
     nvml::Return ignored = nvml::kSuccess;
     nvml_->set_mig_mode(device, is_on ? nvml::kMigOff : nvml::kMigOn, &ignored);
     const std::string index = std::to_string(gpu);
@@ -154,14 +155,15 @@ class NvmlMig final : public Mig {
         kKnown, [&](const Known& one) { return one.compute == slice.compute && one.size == slice.size; });
     if (known == kKnown.end()) return NotFound("there is no MIG profile " + slice.profile);
     nvml::GpuInstanceProfile profile{};
-    DIVVY_CHECK(
-        Check(nvml_->get_slice_profile(device, known->number, &profile), "asking for " + slice.profile + " of", gpu));
+    DIVVY_CHECK(Check(nvml_->get_slice_profile(device, known->number, &profile),
+                      "reading the MIG profile " + slice.profile + " of", gpu));
     const nvml::SlicePlace place{static_cast<unsigned>(slice.start), static_cast<unsigned>(slice.size)};
     nvml::GpuInstance made = nullptr;
-    DIVVY_CHECK(Check(nvml_->make_slice(device, profile.id, &place, &made),
-                      "cutting " + slice.profile + " at slice " + std::to_string(slice.start) + " out of", gpu));
+    DIVVY_CHECK(Check(
+        nvml_->make_slice(device, profile.id, &place, &made),
+        "creating MIG instance " + slice.profile + " at memory slice " + std::to_string(slice.start) + " of", gpu));
     nvml::GpuInstanceInfo info{};
-    Status status = Check(nvml_->get_slice(made, &info), "asking for what was cut out of", gpu);
+    Status status = Check(nvml_->get_slice(made, &info), "reading the new MIG instance of", gpu);
     if (status) {
       auto complete = Complete(gpu, info.id);
       if (complete) return complete;
@@ -180,14 +182,14 @@ class NvmlMig final : public Mig {
       nvml::ComputeInstanceProfile profile{};
       const unsigned number = known == kKnown.end() ? nvml::kSlices1 : known->number;
       DIVVY_CHECK(Check(nvml_->get_compute_profile(handle.second, number, nvml::kSharedEngines, &profile),
-                        "asking for the compute instances of", gpu));
+                        "reading the compute instance profiles of", gpu));
       nvml::ComputeInstance made = nullptr;
-      DIVVY_CHECK(Check(nvml_->make_compute(handle.second, profile.id, &made), "making a compute instance on", gpu));
+      DIVVY_CHECK(Check(nvml_->make_compute(handle.second, profile.id, &made), "creating a compute instance on", gpu));
     }
     const auto complete = HandleOf(device, id).first;
     if (!complete.uuid.empty()) return complete;
     static_cast<void>(UnmakeCompute(handle.second, gpu));
-    return Internal("the driver shows no device for the MIG instance that it made on GPU " + std::to_string(gpu));
+    return Internal("the driver reports no device for the MIG instance that was created on GPU " + std::to_string(gpu));
   }
 
   Status Unmake(GpuIndex gpu, unsigned id) override {
@@ -195,7 +197,7 @@ class NvmlMig final : public Mig {
     const auto handle = HandleOf(device, id);
     if (handle.second == nullptr) return {};
     DIVVY_CHECK(UnmakeCompute(handle.second, gpu));
-    return Check(nvml_->unmake_slice(handle.second), "unmaking a MIG instance of", gpu);
+    return Check(nvml_->unmake_slice(handle.second), "destroying a MIG instance of", gpu);
   }
 
   std::vector<std::string> DeviceFiles(GpuIndex gpu, unsigned id) override {
@@ -246,7 +248,7 @@ class NvmlMig final : public Mig {
       if (profile.instances > list.size()) continue;
       if (nvml_->list_compute_instances(instance, profile.id, list.data(), &count) != nvml::kSuccess) continue;
       for (unsigned i = 0; i < std::min(count, kMostInstances); ++i)
-        DIVVY_CHECK(Check(nvml_->unmake_compute(list[i]), "unmaking a compute instance of", gpu));
+        DIVVY_CHECK(Check(nvml_->unmake_compute(list[i]), "destroying a compute instance of", gpu));
     }
     return {};
   }

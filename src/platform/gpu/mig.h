@@ -26,25 +26,27 @@ class Mig {
  public:
   virtual ~Mig() = default;
 
-  /// By index. kNotFound if there is no such GPU.
+  /// Returns the UUID of the GPU with this index. kNotFound if there is no such GPU.
   virtual Result<std::string> UuidOf(GpuIndex gpu) = 0;
   virtual Result<bool> IsOn(GpuIndex gpu) = 0;
-  /// Errors, with advice: kFailedPrecondition if programs are on the GPU or it needs a reset; kPermissionDenied without
-  /// root.
+  /// Switches the MIG mode of a GPU on or off. Errors, with advice: kFailedPrecondition if programs use the GPU or it
+  /// needs a reset; kPermissionDenied if this process is not root.
   virtual Status Switch(GpuIndex gpu, bool is_on) = 0;
   virtual Result<std::vector<MigInstance>> Instances(GpuIndex gpu) = 0;
   /// Creates an instance exactly at the position of `slice`. On failure nothing of it is left.
   virtual Result<MigInstance> Make(GpuIndex gpu, const GpuSlice& slice) = 0;
   /// Creates the compute instance of an instance that has none yet.
   virtual Result<MigInstance> Complete(GpuIndex gpu, unsigned id) = 0;
-  /// kFailedPrecondition if a program still uses it. Succeeds if it is already gone.
+  /// Destroys an instance. kFailedPrecondition if a program still uses it. Succeeds if the instance does not exist any
+  /// more.
   virtual Status Unmake(GpuIndex gpu, unsigned id) = 0;
   /// Returns the device files that a program needs besides its GPU's to use the instance, such as
   /// "/dev/nvidia-caps/nvidia-cap21". Empty if the driver does not list them.
   virtual std::vector<std::string> DeviceFiles(GpuIndex gpu, unsigned id) = 0;
 };
 
-/// Same contract as OpenNvml.
+/// Loads NVML, to list, create and destroy MIG instances. An empty `library_path` means the driver's own library.
+/// kUnreachable if the library cannot be loaded or does not start.
 Result<std::unique_ptr<Mig>> OpenMig(const std::string& library_path);
 
 /// Returns all instances on a GPU in MIG mode.

@@ -12,7 +12,8 @@ namespace divvy {
 
 class NvmlLibrary {
  public:
-  /// Same contract as OpenNvml (gpu_probe.h). Initialises NVML; the destructor shuts it down.
+  /// Loads NVML and initialises it; the destructor shuts it down. The parameters and errors are those of OpenNvml
+  /// (gpu_probe.h).
   static Result<std::unique_ptr<NvmlLibrary>> Load(const std::string& library_path, const std::string& world_path);
   ~NvmlLibrary();
   NvmlLibrary(const NvmlLibrary&) = delete;

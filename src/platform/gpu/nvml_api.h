@@ -314,7 +314,7 @@ DIVVY_NVML nvmlDeviceGetPciInfo_v3(divvy::nvml::Device device, divvy::nvml::PciA
 DIVVY_NVML nvmlDeviceGetUtilizationRates(divvy::nvml::Device device, divvy::nvml::Utilisation* utilisation);
 DIVVY_NVML nvmlDeviceGetTemperature(divvy::nvml::Device device, unsigned sensor, unsigned* celsius);
 DIVVY_NVML nvmlDeviceGetPowerUsage(divvy::nvml::Device device, unsigned* milliwatts);
-/// Energy since the driver was loaded (since Volta).
+/// The energy that the GPU has used since the driver was loaded. Available from the Volta generation on.
 DIVVY_NVML nvmlDeviceGetTotalEnergyConsumption(divvy::nvml::Device device, unsigned long long* millijoules);
 DIVVY_NVML nvmlDeviceGetEnforcedPowerLimit(divvy::nvml::Device device, unsigned* milliwatts);
 DIVVY_NVML nvmlDeviceGetClockInfo(divvy::nvml::Device device, unsigned clock, unsigned* mhz);

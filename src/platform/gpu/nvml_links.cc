@@ -29,8 +29,8 @@ NvLinks ReadNvLinks(const NvmlLibrary& nvml, nvml::Device device, const std::vec
     }
     nvml::LinkEnd end = nvml::kLinkToUnknown;
     const bool has_end = nvml.get_link_end != nullptr && nvml.get_link_end(device, link, &end) == nvml::kSuccess;
-    // Without the kind of the far end: an end that is not a GPU of this machine is a switch. A POWER9 processor is
-    // excluded.
+    // The link does not lead to a GPU of this machine, so it leads to an NVSwitch, unless the driver reports that it
+    // leads to a POWER9 processor.
     if (has_end && end == nvml::kLinkToNpu) continue;
     ++links.to_switches;
     if (has_address) links.switches.insert(far.bus_id);

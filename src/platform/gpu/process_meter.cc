@@ -100,7 +100,7 @@ void ProcessMeter::Scan(const std::vector<UseTarget>& targets) {
   }
 }
 
-// Adds children that the main threads of known processes have started since.
+// Adds the children that the main threads of known processes have started since the last scan.
 void ProcessMeter::AddChildren() {
   std::vector<std::pair<std::int64_t, std::uint64_t>> below(jobs_.begin(), jobs_.end());
   char path[64];

@@ -27,16 +27,17 @@ class ProcessMeter {
     std::optional<double> written_bytes_per_second;
   };
 
-  /// `read_io`: reads the I/O counters of other users' processes for a caller that may not read them; null: reads them
-  /// itself.
+  /// `read_io` reads the I/O counters of other users' processes, if this process is not allowed to read them. Null:
+  /// this object reads them itself.
   explicit ProcessMeter(ReadIo read_io = nullptr);
 
-  /// Returns the use by job. `seconds` must come from a monotonic clock.
+  /// Returns how much CPU, memory and disk the processes of these targets use, by job. `seconds`: the time of the call,
+  /// by a monotonic clock.
   std::map<std::uint64_t, Use> Look(const std::vector<UseTarget>& targets, double seconds);
-  /// Returns the job of a process at the last call of Look; 0: no target's process.
+  /// Returns the job to which the process belonged at the last call of Look; 0 if it belonged to none of the targets.
   std::uint64_t JobOf(std::int64_t pid) const;
   /// Returns the use of one process between the last two calls of Look: its own CPU time without its children's, and
-  /// all its resident memory. Returns nullopt if it is no target's process.
+  /// all its resident memory. Returns nullopt if the process belongs to none of the targets.
   std::optional<Use> UseOf(std::int64_t pid) const;
 
  private:

@@ -5,7 +5,7 @@
 #include "platform/gpu/tenant_shm.h"
 #include "platform/os/image_file.h"
 
-// The embedded library (interpose/share_image.S).
+// The library libdivvy_cuda.so, which is embedded in this program (interpose/share_image.S).
 extern "C" const char divvy_share_image_begin[];
 extern "C" const char divvy_share_image_end[];
 

@@ -8,8 +8,8 @@
 
 namespace divvy {
 
-/// Writes the library into `directory` (created if needed) atomically, and returns its path. Leaves an identical file
-/// untouched. Programs that run with an older version keep it.
+/// Writes libdivvy_cuda.so into `directory` (created if needed) atomically, and returns its path. Leaves an identical
+/// file untouched. Programs that run with an older version of the library keep that version.
 Result<std::string> WriteShareLibrary(const std::string& directory);
 
 /// Returns the variables for the environment of each process of a tenant. One is "LD_PRELOAD=..." with `preloaded` (the

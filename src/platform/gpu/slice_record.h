@@ -42,9 +42,11 @@ bool IsDriverName(std::string_view text);
 /// Name of the file in the keeper's folder.
 inline constexpr std::string_view kSliceRecordFile = "slices";
 
-/// Empty if there is no file or it is from an earlier boot. kCorruptData if it cannot be parsed.
+/// Reads the record of the MIG instances that divvy has created. The record is empty if there is no file or the file is
+/// from an earlier boot. kCorruptData if the file cannot be parsed.
 Result<SliceRecord> ReadSliceRecord(const std::string& directory);
-/// Replaces the file atomically. An empty record removes it.
+/// Writes the record of the MIG instances that divvy has created: replaces the file atomically, or removes it if the
+/// record is empty.
 Status WriteSliceRecord(const std::string& directory, const SliceRecord& record);
 
 }  // namespace divvy

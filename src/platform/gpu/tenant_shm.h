@@ -99,8 +99,9 @@ inline long PageFutex(std::uint32_t* word, int operation, std::uint32_t value, c
   return syscall(SYS_futex, word, operation, value, timeout, nullptr, 0);  // Shared: not FUTEX_PRIVATE_FLAG.
 }
 
-/// Releases the lock if `owner` holds it. The keeper does so for a process that died with it, or that was stopped while
-/// holding it for seconds. This is safe because the lock protects single words, each valid by itself.
+/// Releases the lock of the tenant's shared memory if the process `owner` holds it. The keeper (the process that
+/// manages shared GPUs) does this for a process that died with the lock, or that was stopped and has held it for
+/// seconds. This is safe because the lock protects single words, each valid by itself.
 inline void UnlockPage(Page& page, std::uint32_t owner) {
   std::uint32_t seen = __atomic_load_n(&page.lock, __ATOMIC_RELAXED);
   while ((seen & ~kLockHasWaiters) == owner) {
@@ -110,9 +111,9 @@ inline void UnlockPage(Page& page, std::uint32_t owner) {
   }
 }
 
-/// Takes the lock. Returns 0, or ETIMEDOUT after about `most_ns` (0: does not wait at all). Also excludes other threads
-/// of the same process. The library calls it with all signals blocked, so that no handler requests a lock that its own
-/// thread holds.
+/// Takes the lock of the tenant's shared memory. Returns 0, or ETIMEDOUT after about `most_ns` nanoseconds (0: does not
+/// wait at all). Also excludes other threads of the same process. The library calls it with all signals blocked, so
+/// that no handler requests a lock that its own thread holds.
 inline int LockPage(Page& page, std::uint32_t owner, std::uint64_t most_ns = ~std::uint64_t{0}) {
   std::uint32_t free = 0;
   if (__atomic_compare_exchange_n(&page.lock, &free, owner, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return 0;
@@ -138,7 +139,7 @@ inline int LockPage(Page& page, std::uint32_t owner, std::uint64_t most_ns = ~st
   return ETIMEDOUT;
 }
 
-/// Returns the bytes used by all processes of the tenant. Requires: the lock.
+/// Returns how many bytes of the device all processes of the tenant use. Requires: the caller holds the lock.
 inline std::uint64_t UsedOf(const Page& page, unsigned device) {
   std::uint64_t used = 0;
   for (const PageProcess& process : page.processes) {
@@ -147,8 +148,9 @@ inline std::uint64_t UsedOf(const Page& page, unsigned device) {
   return used;
 }
 
-/// Reserves `bytes` of the device for the process in `slot`, before the driver allocates them. Returns false if they
-/// exceed the ceiling; nothing has changed then. Requires: the lock.
+/// Reserves `bytes` of the device for a process, before the driver allocates them. `slot`: the index of the process in
+/// the page. Returns false, and changes nothing, if the tenant would use more memory than it may use now (the ceiling).
+/// Requires: the caller holds the lock.
 inline bool Reserve(Page& page, std::uint32_t slot, unsigned device, std::uint64_t bytes) {
   const std::uint64_t used = UsedOf(page, device);
   const std::uint64_t ceiling = page.devices[device].ceiling;

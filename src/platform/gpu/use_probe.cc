@@ -72,7 +72,8 @@ std::optional<double> UseOfEnded(const UseTarget& target, int gpu, const std::ve
   const auto sample = std::ranges::find(
       seen.samples, gpu, [](const Sample& one) { return one.subject.of == Of::kGpu ? one.subject.gpu : -1; });
   const double* use = sample == seen.samples.end() ? nullptr : Find(*sample, Metric::kGpuUtilization);
-  // Factor 2, because both values are measured over different intervals and need not be equal.
+  // The GPU's use must be more than twice the use of the known processes, because both are measured over different
+  // intervals and need not be equal.
   if (use == nullptr || *use <= 2 * known) return 0;
   for (const UseTarget& other : targets)
     is_alone &= other.job == target.job || other.is_parked || !other.gpus.Contains(static_cast<GpuIndex>(gpu));
@@ -128,7 +129,7 @@ class RealUseProbe final : public UseProbe {
   }
 
  private:
-  // Adds the host use that is measured anyway, for a process of a job.
+  // Adds the use of CPU, memory and disks to a process on a GPU, if it belongs to a job: ProcessMeter has measured it.
   void AddHostUse(samples::ProcessUse& process) const {
     process.job = processes_.JobOf(process.pid);
     const auto use = processes_.UseOf(process.pid);

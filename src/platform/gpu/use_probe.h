@@ -17,15 +17,15 @@ class UseProbe {
  public:
   virtual ~UseProbe() = default;
 
-  /// Returns one second of all data under the name `node`: its GPUs and MIG instances, the node itself, and each run.
-  /// Rates cover the time since the last call; the first call has none. Data that the driver or the kernel does not
-  /// report is left out.
+  /// Returns the samples of one second for this machine, whose name is `node`: of its GPUs and MIG instances, of the
+  /// machine itself, and of each run in `targets`. Rates cover the time since the last call; the first call has none.
+  /// Data that the driver or the kernel does not report is left out.
   virtual samples::Snapshot Look(samples::Second at, const std::string& node,
                                  const std::vector<UseTarget>& targets) = 0;
 };
 
-/// Same parameters as OpenNvml (gpu_probe.h), but always succeeds: without a driver its results contain no GPUs. With
-/// an empty `library_path` and `has_gpus` false, NVML is not searched. `read_io`: see ProcessMeter.
+/// Opens a probe with the parameters of OpenNvml (gpu_probe.h). Always succeeds: without a driver its samples contain
+/// no GPUs. If `library_path` is empty and `has_gpus` is false, NVML is not loaded. `read_io`: see ProcessMeter.
 std::unique_ptr<UseProbe> OpenUseProbe(bool has_gpus, const std::string& library_path,
                                        const std::string& world_path = "", ReadIo read_io = nullptr);
 

@@ -16,13 +16,14 @@ struct UseTarget {
   /// The roots of its process trees: the supervisor, its guard, or an orphan's first process.
   std::vector<std::int64_t> roots;
   GpuSet gpus;
-  /// True if it has only GPU fractions: then its use is that of its processes; otherwise it is that of its GPUs.
+  /// True if the run has only GPU fractions: then its use is that of its processes. Otherwise it is that of its GPUs.
   bool has_parts = false;
-  /// Its fractions are MIG instances, whose use no driver reports: it is unknown, not 0.
+  /// The run's fractions are MIG instances, whose use no driver reports: the use is unknown, not 0.
   bool has_slices = false;
-  /// It is paused: its inactivity is neither use nor idleness, so nothing is reported for it.
+  /// The run is paused: its inactivity is neither use nor idleness, so nothing is reported for it.
   bool is_paused = false;
-  /// Its tenant is parked: its memory is on the host and others have its GPU time, so it neither uses nor wastes a GPU.
+  /// The run is parked: its GPU memory is on the host, and other jobs have its GPU time. So it neither uses nor wastes
+  /// a GPU.
   bool is_parked = false;
 
   friend bool operator==(const UseTarget&, const UseTarget&) = default;
@@ -34,7 +35,8 @@ struct IoCounts {
   std::uint64_t read = 0;
   std::uint64_t written = 0;
 };
-/// Reads these counters of other users' processes, for a caller that may not. Skips processes that no longer exist.
+/// Reads the I/O counters of other users' processes, for a caller that is not allowed to read them. Skips processes
+/// that no longer exist.
 using ReadIo = std::function<std::vector<IoCounts>(std::span<const std::int64_t> pids)>;
 
 }  // namespace divvy

@@ -32,7 +32,7 @@ std::string FindProgram(std::string_view name, std::string_view path) {
 /// Often the docker command is installed without its service, or without the right to use it.
 bool IsDockerInReach(std::string_view host) {
   constexpr std::string_view kUnix = "unix://";
-  // A remote machine or a port: docker will report problems itself.
+  // The service is on a remote machine or at a port. This is not checked; docker will report problems itself.
   if (!host.empty() && !host.starts_with(kUnix)) return true;
   const std::string socket = host.empty() ? "/var/run/docker.sock" : std::string(host.substr(kUnix.size()));
   return ::access(socket.c_str(), R_OK | W_OK) == 0;

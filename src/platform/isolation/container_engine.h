@@ -9,15 +9,16 @@
 
 namespace divvy {
 
-/// podman, docker, apptainer or singularity.
+/// A container engine that was found on this machine: podman, docker, apptainer or singularity.
 struct FoundEngine {
   std::string name;
   std::string path;  // Absolute.
 };
 
-/// `wanted` is one of the four names, the absolute path of one (.../podman), or "auto": the first of them found in
-/// `path` (a PATH). "auto" takes docker only if its service can be reached at `docker_host` (DOCKER_HOST; empty: its
-/// usual socket). On kNotFound the error says what to install.
+/// Finds the container engine to use. `wanted` is "podman", "docker", "apptainer" or "singularity", the absolute path
+/// of one of them (.../podman), or "auto": the first of them that is found in `path` (a PATH). "auto" takes docker only
+/// if its service can be reached at `docker_host` (DOCKER_HOST; empty: its usual socket). On kNotFound the error says
+/// what to install.
 Result<FoundEngine> FindContainerEngine(std::string_view wanted, std::string_view path, std::string_view docker_host);
 
 /// Returns the machine's CDI descriptions (https://github.com/cncf-tags/container-device-interface): all of /etc/cdi

@@ -53,7 +53,7 @@ std::vector<bpf_insn> Assemble(int counter, std::span<const DeviceNumber> closed
   out.push_back(Instruction(kLoad, 6, 1, offsetof(bpf_cgroup_dev_ctx, major), 0));
   out.push_back(Instruction(kLoad, 7, 1, offsetof(bpf_cgroup_dev_ctx, minor), 0));
   out.push_back(Instruction(kLoad, 8, 1, offsetof(bpf_cgroup_dev_ctx, access_type), 0));
-  // The upper bits are the access: read, write, mknod.
+  // Keeps the device type. The upper 16 bits are the kind of access: read, write, mknod.
   out.push_back(Instruction(BPF_ALU64 | BPF_AND | BPF_K, 8, 0, 0, 0xffff));
   out.push_back(Instruction(kJumpUnequal, 8, 0, kEach * closed.size(), BPF_DEVCG_DEV_CHAR));
   for (std::size_t i = 0; i < closed.size(); ++i) {
@@ -65,7 +65,7 @@ std::vector<bpf_insn> Assemble(int counter, std::span<const DeviceNumber> closed
   out.push_back(Instruction(kMove, 0, 0, 0, 1));
   out.push_back(Instruction(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
 
-  // The key of the counter.
+  // Stores the key of the counter (0) on the stack.
   out.push_back(Instruction(BPF_ST | BPF_MEM | BPF_W, 10, 0, static_cast<std::size_t>(-4), 0));
   out.push_back(Instruction(kCopy, 2, 10, 0, 0));
   out.push_back(Instruction(BPF_ALU64 | BPF_ADD | BPF_K, 2, 0, 0, -4));

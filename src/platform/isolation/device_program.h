@@ -34,8 +34,8 @@ std::vector<DeviceNumber> DeviceNumbers(std::span<const std::string> files);
 /// error names the step and the system's reason.
 Status CloseDevices(const std::string& cgroup, std::span<const DeviceNumber> closed);
 
-/// Returns how often a process of the cgroup was denied a device since CloseDevices(). Returns nullopt if that was not
-/// called, or without the rights that it needs.
+/// Returns how often a process of the cgroup was denied a device since CloseDevices(). Returns nullopt if
+/// CloseDevices() was not called, or if this process lacks the rights to read the number.
 std::optional<std::int64_t> RefusedOpens(const std::string& cgroup);
 
 }  // namespace divvy

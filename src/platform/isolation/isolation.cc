@@ -78,7 +78,7 @@ std::vector<std::string> FilesOf(const IsolationWishes& wishes, const std::vecto
 std::string Describe(const Isolation& here, const IsolationFacts& facts, const std::string& why_not) {
   std::string text = here.gpus;
   if (!why_not.empty()) text += ": " + why_not;
-  if (here.lock == DeviceLock::kProgram) text += ", what is refused is counted";
+  if (here.lock == DeviceLock::kProgram) text += ", denied accesses are counted";
   if (!facts.controllers.empty()) text += "; " + facts.controllers;
   if (here.wishes.has_own_tmp) text += "; private /tmp and /dev/shm";
   else if (here.wishes.has_own_shm) text += "; private /dev/shm";
@@ -205,7 +205,7 @@ Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vect
     std::string why = why_not;
     if (!is_wanted) why = "devices = \"off\"";
     else if (files.empty() && is_emulated) why = "emulated GPUs have no device files; set device_files";
-    return FailedPrecondition("[isolation] require = true, but GPUs cannot be closed here: " + why +
+    return FailedPrecondition("[isolation] require = true, but access to GPUs cannot be denied here: " + why +
                               "; fix that, or remove require from divvy.toml");
   }
   here.no_mounts = facts.no_mounts;
@@ -235,9 +235,9 @@ JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpu
 
 Status CheckRequired(const Isolation& here, std::string_view changes) {
   if (!here.wishes.is_required || changes.empty()) return {};
-  return FailedPrecondition("[isolation] require = true, and which GPUs " + std::string(changes) +
-                            " has changes while it runs, so that the others cannot be closed to it; ask for a fixed "
-                            "number of whole GPUs");
+  return FailedPrecondition("[isolation] require = true, but the GPUs of " + std::string(changes) +
+                            " change while it runs, so that access to other GPUs cannot be denied to it; request a "
+                            "fixed number of whole GPUs");
 }
 
 void CloseOtherSlices(const Isolation& here, const std::vector<std::string>& own, JobIsolation& job,

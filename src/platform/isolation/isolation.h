@@ -63,14 +63,15 @@ struct IsolationFacts {
   std::string controllers;  // CgroupRoots::Text().
   bool limits_cpus = false;
 };
-/// Tries the mechanisms with this process's rights.
+/// Finds out which mechanisms of isolation work on this machine, by trying each with the rights of this process.
 IsolationFacts LearnIsolation();
-/// Converts the facts to lines of key=value and back, for the launcher and the daemon.
+/// Converts the facts to lines of key=value and back. The launcher sends them to the daemon in this form.
 std::string IsolationFactsText(const IsolationFacts& facts);
 IsolationFacts ReadIsolationFacts(std::string_view text);
 
-/// Chooses the first mechanism that `wishes` allow and that works. kFailedPrecondition if they name one that does not
-/// work here. `is_emulated`: the GPUs are stand-ins, whose devices have no files unless the wishes name some.
+/// Chooses the first mechanism that works here and that `wishes`, the settings in [isolation], allow.
+/// kFailedPrecondition if the settings name a mechanism that does not work here. `is_emulated`: the GPUs are stand-ins,
+/// whose devices have no files unless the wishes name some.
 Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vector<GpuFacts>& gpus, bool is_emulated,
                                   const IsolationFacts& facts = LearnIsolation());
 
@@ -78,9 +79,9 @@ Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vect
 /// while it runs (`is_elastic`).
 JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpus, GpuSet mine, bool is_elastic);
 
-/// Returns kFailedPrecondition if the wishes require enforcement that is not possible here: that a job can open exactly
-/// the GPUs that it holds at any time. `changes` names what changes these GPUs at run time, such as "an elastic job";
-/// empty if they do not change.
+/// Checks whether isolation can be enforced for a job if [isolation] requires that: at any time the job can open
+/// exactly the GPUs that it holds. kFailedPrecondition if that is required but not possible. `changes` names what
+/// changes the job's GPUs at run time, such as "an elastic job"; empty if they do not change.
 Status CheckRequired(const Isolation& here, std::string_view changes);
 
 /// For a job with a MIG instance whose capability files are `own`: denies the capability files of other instances, if
@@ -88,13 +89,14 @@ Status CheckRequired(const Isolation& here, std::string_view changes);
 void CloseOtherSlices(const Isolation& here, const std::vector<std::string>& own, JobIsolation& job,
                       const std::string& folder = "/dev/nvidia-caps");
 
-/// The job's own choice; unset: the machine's default.
+/// Whether the job's options request a private /tmp and a private /dev/shm; unset: the settings of the node decide.
 struct OwnFolders {
   std::optional<bool> tmp;
   std::optional<bool> shm;
 };
-/// Applies the job's choice. A job with a private /tmp also gets a private /dev/shm, unless it chose otherwise.
-/// kFailedPrecondition if the job asks for one and the machine cannot provide it.
+/// Decides whether the job gets a private /tmp and a private /dev/shm, by its own options or else by the settings of
+/// the node. A job with a private /tmp also gets a private /dev/shm, unless its options say otherwise.
+/// kFailedPrecondition if the job requests one of them and the machine cannot provide it.
 Status SetOwnFolders(const Isolation& here, const OwnFolders& asked, JobIsolation& job);
 
 /// Returns CUDA_VISIBLE_DEVICES for the job. If the job can open only its own GPUs, the numbers start at 0, because

@@ -86,7 +86,7 @@ void Prepare(const CgroupRoot& root, const std::string& parent, bool limits_cpus
     for (const std::string& above : {root.directory, parent}) {
       for (const std::string_view name : {"+memory", "+cpuset", "+pids", "+cpu"}) {
         if (name == "+cpu" && !limits_cpus) continue;
-        // One at a time: an unavailable controller would make the whole write fail.
+        // Controllers are enabled one at a time: an unavailable one would make a common write fail.
         WriteFile(above + "/cgroup.subtree_control", name);
       }
     }
@@ -113,7 +113,8 @@ Status LimitMemory(const CgroupRoot& root, const std::string& directory, Bytes l
   const std::string bytes = std::to_string(limit.count());
   const std::string file = directory + (root.is_unified ? "/memory.max" : "/memory.limit_in_bytes");
   if (!WriteFile(file, bytes)) return CgroupError("limit memory", file);
-  // Swap would hide the limit. Not every kernel accounts it, so a failure is ignored.
+  // Forbids swap, because a job could exceed its memory limit by swapping. Not every kernel counts swap, so a failure
+  // is ignored.
   WriteFile(directory + (root.is_unified ? "/memory.swap.max" : "/memory.memsw.limit_in_bytes"),
             root.is_unified ? "0" : bytes);
   return {};
@@ -132,7 +133,7 @@ Status LimitProcesses(const std::string& directory, std::int64_t most) {
   return {};
 }
 
-// Processes that used up the quota of one period wait for the next period.
+// Limits the CPU time of the cgroup: processes that have used up the quota of one period wait for the next period.
 Status LimitTime(const CgroupRoot& root, const std::string& directory, int cpus) {
   constexpr std::int64_t kPeriodMicroseconds = 100'000;
   const std::string quota = std::to_string(cpus * kPeriodMicroseconds);
@@ -327,7 +328,7 @@ bool JobCgroup::Remove() const {
 void JobCgroup::End(std::chrono::milliseconds timeout) const {
   constexpr std::chrono::milliseconds kPause{10};
   while (true) {
-    // Kernels before 5.14 cannot kill a whole cgroup at once.
+    // Kernels before 5.14 cannot kill a whole cgroup at once, so each of its processes is killed there.
     for (const std::string& file : Kill() ? std::vector<std::string>() : procs_files()) {
       const std::string pids = ReadFile(file);
       for (const std::string_view line : Split(pids, '\n')) {

@@ -33,15 +33,17 @@ struct CgroupRoot {
 /// The controllers found on this machine. Looked up once; never changes while a process lives.
 class CgroupRoots {
  public:
-  /// Finds no controllers if we are not root. For devices it prefers v2 if any v2 hierarchy exists, because the device
-  /// program needs no controller. `mounts`: the text of /proc/self/mounts.
+  /// Finds the cgroup hierarchies whose controllers can be used here; none if this process is not root. For devices it
+  /// prefers v2 if any v2 hierarchy exists, because a BPF program denies devices there without a controller. `mounts`:
+  /// the text of /proc/self/mounts.
   static CgroupRoots Find(std::string_view mounts);
   static CgroupRoots Find();
 
   const std::optional<CgroupRoot>& of(CgroupController controller) const {
     return roots_[static_cast<std::size_t>(controller)];
   }
-  /// The devices controller of v1, if it can deny devices; for kernels that do not support the device program.
+  /// The devices controller of cgroup v1, if it can be used to deny devices. For kernels that do not support the BPF
+  /// program that denies devices with v2.
   const std::optional<CgroupRoot>& device_controller() const { return device_controller_; }
   /// Returns a text such as "memory, cores by cgroup v1; processes by cgroup v2"; empty if there are none.
   std::string Text() const;
@@ -76,13 +78,13 @@ class JobCgroup {
   /// cores and processes that have no controller here; denied devices without a controller are an error.
   static Result<JobCgroup> Create(const CgroupRoots& roots, std::string_view run_directory, std::string_view name,
                                   const CgroupLimits& limits);
-  /// Opens an existing one from the text() of a cgroup that Create() made.
+  /// Opens an existing cgroup. `text`: the text() of the cgroup that Create() returned.
   static JobCgroup Open(std::string_view text);
 
-  /// Returns its directories, separated by blanks; empty if none of the limits needs a cgroup here.
+  /// Returns the directories of the cgroup, separated by blanks; empty if none of the limits needs a cgroup here.
   std::string text() const;
   bool is_empty() const { return directories_.empty(); }
-  /// Returns the files to each of which a process writes "0" to join.
+  /// Returns the files to each of which a process writes "0" to join the cgroup.
   std::vector<std::string> procs_files() const;
 
   bool SawOutOfMemoryKill() const;
@@ -90,13 +92,13 @@ class JobCgroup {
   Bytes Peak() const;
   /// Returns how often a process was denied a device, or nullopt if that is not counted.
   std::optional<std::int64_t> RefusedDevices() const;
-  /// Sends SIGKILL to all processes in it at once, including those that are being forked. Returns false if the kernel
-  /// does not support this (v1).
+  /// Sends SIGKILL to all processes in the cgroup at once, including those that are being forked. Returns false if the
+  /// kernel does not support this (v1).
   bool Kill() const;
-  /// Requires: no process is left in it. Returns false if one is, and keeps the cgroup.
+  /// Removes the cgroup. If a process is left in it, returns false and keeps the cgroup.
   bool Remove() const;
-  /// Kills its processes repeatedly until none is left, then removes it. Waits for at most `timeout`: a process that
-  /// hangs in the kernel keeps its cgroup.
+  /// Kills the processes in the cgroup repeatedly until none is left, then removes the cgroup. Waits for at most
+  /// `timeout`: a process that hangs in the kernel keeps its cgroup.
   void End(std::chrono::milliseconds timeout) const;
 
  private:

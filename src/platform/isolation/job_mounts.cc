@@ -60,9 +60,9 @@ constexpr unsigned kCloneTree = 0x1;
 constexpr unsigned kFromDescriptor = 0x4;
 constexpr unsigned kToDescriptor = 0x40;
 
-// For kernels before 5.12. Resolves the path more than once, so it is used only below /dev, where only root can change
-// it. Repeats the flags with which the file system is mounted, because a user namespace cannot clear flags that it
-// inherited.
+// Makes a device inaccessible on kernels before 5.12. Resolves the path more than once, so it is used only below /dev,
+// where only root can change it. Repeats the flags with which the file system is mounted, because a user namespace
+// cannot clear flags that it inherited.
 bool CloseByPath(const char* path) {
   struct statvfs about = {};
   if (std::strncmp(path, "/dev/", 5) != 0 || std::strstr(path, "/../") != nullptr || ::statvfs(path, &about) != 0 ||
@@ -112,7 +112,7 @@ Result<MountPlan> PlanMounts(const MountWishes& wishes) {
   MountPlan plan;
   constexpr std::size_t kMostDevices = 512;  // 64 GPUs and their MIG instances.
   if (wishes.closed_devices.size() > kMostDevices)
-    return LimitExceeded("no more than " + std::to_string(kMostDevices) + " devices can be closed to a job");
+    return LimitExceeded("a job can be denied access to at most " + std::to_string(kMostDevices) + " devices");
   for (const std::string& device : wishes.closed_devices) {
     if (::access(device.c_str(), F_OK) != 0) continue;
     plan.steps.push_back({.source = "", .target = device, .closes_device = true});
@@ -144,7 +144,8 @@ int EnterMounts(const MountPlan& plan) {
        !Write("/proc/self/gid_map", plan.group_map))) {
     return -1;
   }
-  // Later mounts outside become visible inside, but our mounts do not become visible outside.
+  // From now on, mounts made on the machine still appear in the job's namespace, but mounts made here do not appear
+  // outside of it.
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return -1;
   for (const MountPlan::Step& step : plan.steps) {
     if (!Mount(step)) return -1;
@@ -178,7 +179,8 @@ Status CanMount() {
   MountPlan plan;
   DIVVY_TRY(plan, PlanMounts({.closed_devices = {"/dev/null"}}));
   alignas(16) static char stack[16384];
-  // Created like the job's first process, because the daemon has threads and its memory should not be copied.
+  // Tries the mounts in a process that is created like a job's first process: without copying the memory of the daemon,
+  // which has threads.
   const int pid = ::clone(Try, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
   int status = 0;
   while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -42,10 +42,12 @@ struct MountPlan {
   std::string group_map;
 };
 
-/// Creates in wishes.own_tmp the files that the mounts need. On kInternal the error names the folder.
+/// Plans the mounts of a job, and creates in wishes.own_tmp the files that they need. On kInternal the error names the
+/// folder.
 Result<MountPlan> PlanMounts(const MountWishes& wishes);
 
-/// Runs in the new process while it still has the supervisor's rights. Returns -1 with errno on failure.
+/// Makes the planned mounts. Called in the job's first process while it still has the supervisor's rights. Returns -1
+/// with errno on failure.
 int EnterMounts(const MountPlan& plan);
 
 /// The namespaces that EnterMounts() created, held open. They are entered only through these descriptors: a process of
@@ -57,15 +59,18 @@ struct JobNamespaces {
 /// Sends the namespaces over `socket`. Called in the process that called EnterMounts(), before it executes anything.
 /// Allocates nothing. Returns -1 with errno on failure.
 int SendNamespaces(const MountPlan& plan, int socket);
-/// Receives them at the other end, once that process has sent them or ended. All are closed if it sent none.
+/// Receives what SendNamespaces() sends at the other end of the socket. Returns when that process has sent its
+/// namespaces or has ended. If it sent none, both descriptors in the result are closed.
 JobNamespaces ReceiveNamespaces(int socket);
 /// Enters the namespaces; requires a process with one thread. Returns -1 with errno on failure.
 int JoinNamespaces(const JobNamespaces& namespaces);
 
-/// Succeeds if a new process of ours can deny a device this way; otherwise the error has the system's reason.
+/// Checks whether a child process can make a device inaccessible by mounting its file without access to devices.
+/// Otherwise the error has the system's reason.
 Status CanMount();
 
-/// Creates a folder for MountWishes::own_tmp under /tmp. Except through the mount, only our own user can enter it.
+/// Creates a folder under /tmp that a job sees as its /tmp (MountWishes::own_tmp). Only the job's mount gives access to
+/// it; outside the job only the user of this process can enter it.
 Result<std::string> MakeOwnTmp(uid_t owner, gid_t group);
 /// Makes the folder inaccessible to its owner and renames it for RemoveOldTmps(). Does nothing if that was done
 /// already, or if MakeOwnTmp() did not make the path. Cost: a few system calls, regardless of its size.

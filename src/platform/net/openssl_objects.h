@@ -27,12 +27,14 @@ using OwnedBio = Owned<BIO, BIO_free_all>;
 using OwnedContext = Owned<SSL_CTX, SSL_CTX_free>;
 using OwnedSsl = Owned<SSL, SSL_free>;
 
-/// Reads from `text`, which must outlive it. Null if no memory is left.
+/// Returns an OpenSSL input (BIO) that reads from `text`, which must live longer than the input. Null if no memory is
+/// left.
 inline OwnedBio BioOf(std::string_view text) {
   return OwnedBio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-/// Passed when PEM is read: without it, OpenSSL asks for a passphrase at the terminal.
+/// The passphrase callback for reading PEM. It supplies none; without a callback OpenSSL would ask for a passphrase at
+/// the terminal.
 inline int NoPassphrase(char*, int, int, void*) { return -1; }
 
 }  // namespace divvy

@@ -49,12 +49,13 @@ Result<std::string> CheckServerPem(std::string_view pem) {
   const OwnedKey key(again ? PEM_read_bio_PrivateKey(again.get(), nullptr, NoPassphrase, nullptr) : nullptr);
   ERR_clear_error();
   if (!key) return WrongPem("it has no private key that can be read without a passphrase");
-  // The front has one thread for all services, and each connection costs an operation with the key.
+  // HAProxy serves all services with one thread, and each connection costs an operation with the private key. So longer
+  // RSA keys are refused.
   const int kind = EVP_PKEY_base_id(key.get());
   if ((kind == EVP_PKEY_RSA || kind == EVP_PKEY_RSA_PSS) && EVP_PKEY_bits(key.get()) > kMostRsaBits)
     return InvalidArgument(
         "the certificate cannot be used: its RSA key has more than 4096 bits; use at most 4096, or an EC key");
-  // The certificate of the key comes first.
+  // Moves the certificate that belongs to the key to the front.
   for (OwnedCertificate& certificate : certificates) {
     if (X509_check_private_key(certificate.get(), key.get()) == 1) {
       std::swap(certificate, certificates.front());

@@ -167,7 +167,7 @@ Result<OwnedContext> MakeContext(const SSL_METHOD* method) {
   if (!context || SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) != 1) {
     return TlsError("setting TLS up");
   }
-  // A partial write may be repeated from another buffer. An idle connection keeps no buffers.
+  // Lets a write that was only partly done be repeated from another buffer, and lets idle connections keep no buffers.
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_TICKET);
@@ -334,7 +334,7 @@ TlsChannel::Outcome TlsChannel::Read(std::span<char> room) {
 }
 
 TlsChannel::Outcome TlsChannel::Write(std::string_view bytes) {
-  // Nothing is sent before the peer is verified.
+  // No data is sent before the peer is verified.
   if (!session_->is_checked) {
     const Outcome greeted = Read({});
     if (greeted.io != Io::kDone) return greeted;
@@ -439,7 +439,8 @@ void TlsContext::PrepareForKeys() {
     return;
   const Descriptor server_end(ends[0]), client_end(ends[1]);
   auto hears = server->Begin(ends[0]), dials = client->Begin(ends[1]);
-  // OpenSSL loads what a connection needs lazily, at the first handshake.
+  // Does one handshake between two contexts of this process, because OpenSSL loads much of what a connection needs at
+  // the first handshake.
   constexpr int kTurns = 8;
   for (int turn = 0; hears && dials && turn < kTurns && !hears->is_established(); ++turn) {
     dials->Read({});

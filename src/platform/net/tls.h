@@ -61,9 +61,10 @@ class TlsChannel {
 
   // Both do the handshake first. They block if the socket is blocking.
   Outcome Read(std::span<char> room);
-  /// After kNeedsRead or kNeedsWrite, the next call must offer the same bytes again, optionally followed by more.
+  /// Sends bytes over the connection. If a call returns kNeedsRead or kNeedsWrite, the next call must pass the same
+  /// bytes again, optionally followed by more.
   Outcome Write(std::string_view bytes);
-  /// True if bytes were received that Read has not returned yet. The socket may not become readable for them.
+  /// True if bytes were received that Read has not returned yet. Polling the socket may not report these bytes.
   bool has_unread() const;
   bool is_established() const;
   /// The fingerprint of the other end's certificate. Empty before the handshake, or if it presented none.
@@ -87,15 +88,15 @@ class TlsChannel {
 /// The settings that the connections of one end share.
 class TlsContext {
  public:
-  /// The listening end. Requests a certificate from the other end and accepts none, or any whose owner proves to have
-  /// the key.
+  /// Makes the context of the end that accepts connections. Requests a certificate from the other end. Accepts a peer
+  /// without a certificate, and any certificate if the peer proves that it has the key.
   static Result<TlsContext> Server(const TlsIdentity& identity);
-  /// The dialling end. Continues only with the owner of the certificate with that fingerprint. Presents `identity`,
-  /// which may be empty.
+  /// Makes the context of the end that connects. Continues only if the server proves to own the certificate with this
+  /// fingerprint. Presents `identity` to the server; it may be empty.
   static Result<TlsContext> Client(const std::string& fingerprint, const TlsIdentity& identity = {});
-  /// Either end of a connection between peers with a shared key of 32 bytes, given as hexadecimal digits (external
-  /// pre-shared key of TLS 1.3, with a new elliptic-curve exchange each time). Rejects peers without the key. Uses no
-  /// certificates.
+  /// Makes the context of either end of a connection between peers that share a key of 32 bytes, given as hexadecimal
+  /// digits (external pre-shared key of TLS 1.3, with a new elliptic-curve exchange each time). Rejects peers without
+  /// the key. Uses no certificates.
   static Result<TlsContext> OfKey(const std::string& key, bool is_server);
   /// Initialises what OfKey() and its connections need, so that forks of this process inherit it: this costs
   /// milliseconds, which each fork would pay again. It also creates the first context of either end. Requires: one

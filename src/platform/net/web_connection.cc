@@ -65,7 +65,8 @@ int Left(SteadyTime deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
 }
 
-/// A peer that always has something to say must not extend the time either.
+/// Fails once the deadline has passed. Called for each piece of data, so that a peer that never stops sending cannot
+/// extend the time.
 Status CheckTime(SteadyTime deadline) {
   if (std::chrono::steady_clock::now() < deadline) return {};
   return Error{ErrorCode::kTimedOut, "no answer in time"};
@@ -218,7 +219,7 @@ Status WebConnection::Session::Secure(const WebUrl& url, const WebTrust& trust) 
   ssl.reset(::SSL_new(context.get()));
   if (ssl == nullptr) return Internal("no TLS: " + TlsErrorText());
   std::string name = trust.server_name.empty() ? url.host : trust.server_name;
-  // The rest of the name would not be checked.
+  // OpenSSL would check only the part of the name before a NUL character.
   if (name.find('\0') != std::string::npos) return InvalidArgument("the name of the server has a NUL character");
   X509_VERIFY_PARAM* check = ::SSL_get0_param(ssl.get());
   if (::X509_VERIFY_PARAM_set1_ip_asc(check, name.c_str()) != 1) {

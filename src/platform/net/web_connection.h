@@ -51,9 +51,9 @@ class WebConnection {
   WebConnection& operator=(WebConnection&&) noexcept;
   ~WebConnection();
 
-  /// Errors of both: kUnreachable and kTimedOut.
+  /// Sends all of `text`. Write and Read fail with kUnreachable or kTimedOut.
   Status Write(std::string_view text);
-  /// Returns 0 at the end of the stream.
+  /// Reads bytes into `room` and returns their number; 0 at the end of the stream.
   Result<std::size_t> Read(std::span<char> room);
 
  private:

@@ -25,9 +25,9 @@ struct WebAnswer {
   std::string status_line;  // "204 No Content"
   Duration retry_after{0};  // 0 if the server did not send it.
 };
-/// Any HTTP status counts as an answer. Does not follow redirections, because they could lead to any address. Errors:
-/// kPermissionDenied if the host has only non-public addresses and these are not allowed; kInvalidArgument if the
-/// certificate is not trusted; otherwise kUnreachable and kTimedOut.
+/// Sends the request and returns the answer, whatever its HTTP status is. Does not follow redirections, because they
+/// could lead to any address. Errors: kPermissionDenied if the host has only non-public addresses and these are not
+/// allowed; kInvalidArgument if the certificate is not trusted; otherwise kUnreachable and kTimedOut.
 Result<WebAnswer> Post(const WebPost& post);
 
 }  // namespace divvy

@@ -12,7 +12,7 @@
 
 namespace divvy {
 
-/// One of the kernel's clocks (clock_gettime(2)).
+/// Reads one of the kernel's clocks (clock_gettime(2)).
 inline Duration ReadClock(clockid_t clock) {
   timespec now = {};
   ::clock_gettime(clock, &now);
@@ -32,14 +32,14 @@ class RealClock final : public Clock {
     return Time(std::chrono::duration_cast<Duration>(wall_ + (std::chrono::steady_clock::now() - steady_)));
   }
 
-  /// The later of two times: the wall clock, and the latest time known at the start plus the time since then,
-  /// suspension included.
+  /// Returns the later of two times: the wall clock, and the latest time that was known at the daemon's start plus the
+  /// time since then, including the time that the machine was suspended.
   Time Latest() const override {
     const Time wall(std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch()));
     const Time begun(std::chrono::duration_cast<Duration>(wall_));
     return std::max(wall, std::max(begun, not_before_) + (BootNow() - boot_));
   }
-  /// Sets a lower bound at the start: the Latest() of the previous daemon.
+  /// Sets a lower bound for Latest() at the daemon's start: the last value of Latest() in the previous daemon.
   void StartNotBefore(Time latest) { not_before_ = latest; }
 
  private:

@@ -23,7 +23,7 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kMostInMessage = 253;  // The kernel's SCM_MAX_FD.
-// Messages to the closer process.
+// Messages to the closer: a helper process that closes descriptors whose close(2) may block.
 constexpr char kTake = 'T';   // A descriptor comes with this byte.
 constexpr char kLetGo = 'L';  // The sender has closed its own copy of the last one.
 
@@ -65,7 +65,8 @@ pid_t ForkAside() {
     message.msg_iovlen = 1;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    // If our table has no room for a descriptor, this call closes it, which may block. Only our parent waits for us.
+    // If this process has no room for another descriptor, this call closes it, which may block. That does no harm,
+    // because only the parent waits for this process.
     const ssize_t got = ::recvmsg(link, &message, (is_last_copy ? MSG_DONTWAIT : 0) | MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
@@ -136,8 +137,8 @@ class Closer {
     ::close(ends[1]);
     if (pid > 0) link_ = ends[0];
     else ::close(ends[0]);
-    // Until this answer the closer holds copies of all our pipes, and readers of a pipe wait until its last copy is
-    // closed.
+    // Until this answer the closer holds copies of all pipes of its parent, and readers of a pipe wait until its last
+    // copy is closed.
     char byte = 0;
     while (pid > 0 && ::recv(link_, &byte, 1, 0) < 0 && errno == EINTR) {
     }

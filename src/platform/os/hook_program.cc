@@ -29,7 +29,7 @@ struct Pipe {
 };
 Result<Pipe> MakePipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Internal(std::string("no pipe: ") + std::strerror(errno));
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Internal(std::string("cannot create a pipe: ") + std::strerror(errno));
   return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
@@ -120,7 +120,7 @@ Result<HookEnd> RunHook(const HookRun& run) {
   DIVVY_TRY(Pipe out, MakePipe());
   DIVVY_TRY(Pipe failure, MakePipe());
   const pid_t child = ::fork();
-  if (child < 0) return Internal(std::string("no process: ") + std::strerror(errno));
+  if (child < 0) return Internal(std::string("cannot create a process: ") + std::strerror(errno));
   if (child == 0) Execute(run, in.read, out.write, failure.write);
   in.read.Reset();
   out.write.Reset();

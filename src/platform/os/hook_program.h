@@ -24,17 +24,18 @@ struct HookEnd {
   bool was_too_slow = false;
   std::string output;  // The last 400 bytes of standard output and standard error together.
 };
-/// Errors: kNotFound if the program does not exist, kPermissionDenied if it cannot be executed.
+/// Runs the program and returns how it ended. Errors: kNotFound if the program does not exist, kPermissionDenied if it
+/// cannot be executed.
 Result<HookEnd> RunHook(const HookRun& run);
 
-/// Makes this process run as user `name`, with only that user's groups and rights. Fails if the process may not switch
-/// to the user, if there is no such user, or if the user's number differs from `uid` (not checked if `uid` is
-/// negative). Changes nothing if the process already runs as that user.
 struct HookUser {
   std::string name;
   std::string home;
   std::string shell;
 };
+/// Makes this process run as user `name`, with only that user's groups and rights. Fails if the process may not switch
+/// to the user, if there is no such user, or if the user's number differs from `uid` (not checked if `uid` is
+/// negative). Changes nothing if the process already runs as that user.
 Result<HookUser> BecomeUser(const std::string& name, std::int64_t uid);
 
 }  // namespace divvy

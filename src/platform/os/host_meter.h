@@ -11,8 +11,8 @@ namespace divvy {
 
 class HostMeter {
  public:
-  /// Appends the readings that are available; rates are available from the second call on. `seconds` must come from a
-  /// monotonic clock.
+  /// Appends the readings of this machine (processors, memory, disks, network) that are available; rates are available
+  /// from the second call on. `seconds`: the time of the call, by a monotonic clock.
   void Look(double seconds, std::vector<samples::Reading>& readings);
 
  private:

@@ -19,7 +19,8 @@ std::string ReadImage(const std::string& path);
 /// error what needs the file.
 Status ReplaceFile(const std::string& path, std::string_view bytes, mode_t mode, std::string_view purpose);
 
-/// Writes the embedded library from `begin` to `end` to `path`. Leaves an identical file untouched.
+/// Writes a library that is embedded in this program, from `begin` to `end`, into the file `path`. Leaves an identical
+/// file untouched. `purpose` says in the error what needs the file.
 Status WriteImage(const std::string& path, const char* begin, const char* end, std::string_view purpose);
 
 }  // namespace divvy

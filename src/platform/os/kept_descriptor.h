@@ -14,8 +14,8 @@ namespace divvy {
 /// because the service manager does not answer.
 bool KeepDescriptor(std::string_view name, int fd);
 
-/// Lets the service manager close what it keeps under `name`: while it keeps a listener, its port stays taken, and
-/// connections to it wait. Returns false if no service manager listens.
+/// Lets the service manager close the descriptor that it keeps under `name`. While it keeps a listening socket, the
+/// port stays in use, and connections to it wait. Returns false if no service manager listens.
 bool DropKeptDescriptor(std::string_view name);
 
 /// Returns the descriptor that the service manager kept under `name` for this start of the process ($LISTEN_FDS), or a

@@ -13,7 +13,8 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kNoteMost = 512;
-/// A write takes about a microsecond, so a torn read is complete at the next try.
+/// How often the file is read if its text is incomplete. A write takes about a microsecond, so the next read usually
+/// gets the whole text.
 constexpr int kReads = 3;
 
 }  // namespace

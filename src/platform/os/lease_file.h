@@ -16,8 +16,9 @@ class LeaseFile {
  public:
   explicit LeaseFile(std::string path) : path_(std::move(path)) {}
 
-  /// Writes `text`, or does nothing if the file already holds it. On kInternal the file could not be written and was
-  /// removed, because an old note would end the jobs although their agent is alive.
+  /// Writes `text`, the agent's note until when jobs may run, unless the file already holds this text. kInternal: the
+  /// file could not be written. It was then removed, because an old note would end the jobs although their agent is
+  /// alive.
   Status Keep(const std::string& text);
 
  private:
@@ -25,8 +26,8 @@ class LeaseFile {
   std::string kept_;
 };
 
-/// Errors: kNotFound if there is no file; kInternal if it cannot be read or is not a valid note. On kInternal the
-/// caller keeps the last note it read.
+/// Reads an agent's note until when the jobs of its node may run. Errors: kNotFound if there is no file; kInternal if
+/// it cannot be read or is not a valid note. On kInternal the caller keeps the last note that it read.
 Result<LeaseNote> ReadLeaseFile(const std::string& path);
 
 }  // namespace divvy

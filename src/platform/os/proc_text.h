@@ -27,7 +27,7 @@ class ProcText {
   std::array<char, 16384> buffer_;
 };
 
-/// Returns the number that follows `key` and blanks at the start of a line, or 0 if there is none.
+/// Finds the line that starts with `key` and returns the number after it, or 0 if there is none.
 inline std::uint64_t NumberBehind(std::string_view text, std::string_view key) {
   for (std::size_t at = 0; (at = text.find(key, at)) != std::string_view::npos; at += key.size()) {
     if (at != 0 && text[at - 1] != '\n') continue;

@@ -301,7 +301,8 @@ int SignalOrphans(pid_t root, int signal) { return SignalAll(ReadOrphans(root), 
 
 int SignalLeftBehind(const ProcessIdentity& first, const std::string& variable, int signal) {
   const auto pid = static_cast<pid_t>(first.pid);
-  // The kernel does not reuse a session's number as a pid while the session has processes.
+  // While a session has processes, the kernel does not give its number to a new process. So if `pid` is now another
+  // process, nothing is left of the session.
   const auto now = ReadProcessStat(pid);
   if (pid <= 0 || (now && now->start_ticks != first.start_ticks)) return 0;
   std::vector<Member> members = ReadOrphans(pid);

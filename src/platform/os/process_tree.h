@@ -28,10 +28,11 @@ struct ProcessStat {
   int exit_status = 0;  // As waitpid() returns it. Set only for 'Z'; 0 if we may not inspect the process.
 };
 
-/// Returns nullopt if there is no such process.
+/// Reads the state of a process from /proc. Returns nullopt if there is no such process.
 std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
-/// Start ticks are 0 if there is no such process.
+/// Returns the pid and the start time of a process, which identify it even if pids are reused. The start time
+/// (start_ticks) is 0 if there is no such process.
 ProcessIdentity IdentifyProcess(pid_t pid);
 
 /// True while exactly this process runs; false once it has ended, reaped or not.
@@ -47,8 +48,8 @@ inline constexpr char kContainerStarter[] = "divvy-container";
 /// SIGKILL, SIGSTOP or SIGCONT, because the container's own processes get it. Returns how many processes it reached.
 /// Makes one pass: a process that forks meanwhile needs another. Cost: reads each of these processes twice.
 int SignalDescendants(pid_t root, int signal);
-/// Does the same, then sends SIGCONT to all of them, because a stopped process cannot end by itself. An engine gets
-/// SIGCONT only if it is stopped.
+/// Signals all processes below `root` like SignalDescendants. Then sends SIGCONT to all of them, because a stopped
+/// process cannot end by itself. A container engine gets SIGCONT only if it is stopped.
 int EndDescendants(pid_t root, int signal);
 /// Signals only tasks of steps and their descendants: the processes below a step process (kStepProcess). If there are
 /// none and `spared` is set, signals all descendants of `root` except `spared` and step processes.

@@ -16,7 +16,7 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kRecent = 65536;
-// A client that is this far behind does not read at all.
+// A client that has not read this many bytes of output is considered gone.
 constexpr std::size_t kMaxUnread = std::size_t{4} << 20;
 constexpr std::size_t kMaxInput = 65536;
 constexpr char kDetachPrefix = 0x10;  // Ctrl-P
@@ -87,7 +87,7 @@ void Pty::OnPolled(const std::vector<pollfd>& polled) {
   }
   if ((polled[0].revents & (POLLIN | POLLHUP)) != 0) ReadOutput();
   DropGone();
-  // A program shows its prompt after it has changed the mode, so output is the time to look.
+  // A program changes the terminal's mode before it shows its prompt, so the mode is checked when output arrives.
   if ((polled[0].revents & POLLIN) != 0) TypeEndAgain();
 }
 

@@ -29,20 +29,22 @@ class Pty {
  public:
   static constexpr char kEndOfFile = 0x04;  // Ctrl-D, which a new terminal treats as the end of its input.
 
-  /// The slave side belongs to `owner` (-1: us). `log` gets all output; closed: no log.
+  /// Opens a pseudo-terminal. Its slave side belongs to the user `owner` (-1: the user of this process). `log` gets all
+  /// output; a closed descriptor means no log.
   static Result<Pty> Open(uid_t owner, WindowSize window, Descriptor log);
 
   const std::string& slave_path() const { return slave_path_; }
   void Resize(WindowSize window);
 
-  /// Starts with the last 64 KiB of output. Ctrl-P Ctrl-Q in `in` detaches the client; so do the end of `in` and an
-  /// error on `out`. A lost client does not end the program's input. A client whose input ends but which stays must
-  /// send the end-of-file character (kEndOfFile). If it then ends `in`, it stays, and the character is typed again
-  /// after each change of the terminal's mode, because a program such as bash loses what was typed before it.
+  /// Connects a client to the terminal. The client first gets the last 64 KiB of output. Ctrl-P Ctrl-Q in `in` detaches
+  /// it; so do the end of `in` and an error on `out`. The loss of a client does not end the program's input. A client
+  /// whose input ends but which stays must send the end-of-file character (kEndOfFile). If it then ends `in`, it stays,
+  /// and the character is typed again after each change of the terminal's mode, because a program such as bash loses
+  /// what was typed before it.
   void Attach(std::uint64_t attachment, ForeignDescriptor in, ForeignDescriptor out);
 
   void Watch(std::vector<pollfd>& polled) const;
-  /// `polled`: the entries that Watch() added, with the results of poll.
+  /// Transfers data as the results of poll allow. `polled`: the entries that Watch() added, with these results.
   void OnPolled(const std::vector<pollfd>& polled);
   /// Returns the clients that left since the last call. Client 0, on whose terminal the job was started, is included
   /// only if the user typed the detach keys, not if its terminal disappeared.

@@ -8,8 +8,9 @@ namespace divvy {
 
 class Rate {
  public:
-  /// `seconds` must come from a monotonic clock. Returns nullopt at the first call and if the counter was reset.
-  /// `wraps`: the counter has 32 bits and has wrapped at most once since the last call.
+  /// Returns the increase of a counter per second since the last call. `seconds`: the time of the call, by a monotonic
+  /// clock. Returns nullopt at the first call and if the counter was reset. `wraps`: the counter has 32 bits and has
+  /// wrapped at most once since the last call.
   std::optional<double> Next(std::uint64_t count, double seconds, bool wraps = false) {
     constexpr std::uint64_t kWrap = std::uint64_t{1} << 32;
     const std::uint64_t before = count_;

@@ -8,7 +8,7 @@
 
 namespace divvy {
 
-/// Writes such lines. A value takes one line: a line feed in it becomes a blank.
+/// Writes lines of key=value. A value takes one line: a line feed in it becomes a blank.
 class RecordWriter {
  public:
   void Add(std::string_view key, std::string_view value);
@@ -19,13 +19,13 @@ class RecordWriter {
   std::string text_;
 };
 
-/// Reads such lines. If a key occurs twice, the later line wins. A line without '=' and a last line without a line feed
-/// are skipped.
+/// Reads lines of key=value. If a key occurs twice, the later line wins. A line without '=' and a last line without a
+/// line feed are skipped.
 class RecordFields {
  public:
   explicit RecordFields(std::string_view text);
   std::string_view Text(std::string_view key) const;
-  /// Returns 0 if the key is absent or its value is not a number.
+  /// Returns the number stored under `key`; 0 if the key is absent or its value is not a number.
   std::int64_t Number(std::string_view key) const;
 
  private:

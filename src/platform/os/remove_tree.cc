@@ -29,7 +29,7 @@ DIR* EntriesOf(int folder) {
   return entries;
 }
 
-/// Makes us the owner, so that no other user can add files to the folder.
+/// Makes the user of this process the owner of the folder, so that no other user can add files to it.
 void Close(int folder) {
   [[maybe_unused]] const int owned = ::fchown(folder, ::geteuid(), ::getegid());
   [[maybe_unused]] const int shut = ::fchmod(folder, 0700);

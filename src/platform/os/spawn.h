@@ -26,7 +26,7 @@ class Spawn {
   Spawn(const Spawn&) = delete;
   Spawn& operator=(const Spawn&) = delete;
 
-  /// Makes the child's descriptor `fd` a copy of `ours`, which stays open here.
+  /// Makes the child's descriptor `fd` a copy of this process's descriptor `ours`, which stays open in this process.
   Spawn& Give(int fd, int ours);
   /// Opens this file in the child as descriptor `fd`. If that fails, Start() returns the error.
   Spawn& Open(int fd, const std::string& path, int flags, mode_t mode = 0);
@@ -37,7 +37,8 @@ class Spawn {
   /// Gives the signal its default action in the child, whatever this process does with it.
   Spawn& Reset(int signal);
 
-  /// `words`: the program's argv[0] and its arguments. On failure the error is kInternal with the system's message.
+  /// Starts the program in a child process and returns its pid. `words`: argv[0] and the arguments. On failure the
+  /// error is kInternal with the system's message.
   Result<pid_t> Start(const std::string& program, const std::vector<std::string>& words) const;
   /// Starts the program with these variables ("NAME=value") instead of this process's environment.
   Result<pid_t> Start(const std::string& program, const std::vector<std::string>& words,

@@ -21,7 +21,7 @@ class OwnedDescriptor {
 
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
-  /// Gives the descriptor away; the caller closes it.
+  /// Returns the descriptor and no longer owns it; the caller must close it.
   int Release() { return std::exchange(fd_, -1); }
   void Reset(int fd = -1) {
     if (fd_ >= 0) kClose(fd_);

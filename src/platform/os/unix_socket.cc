@@ -33,7 +33,7 @@ Result<sockaddr_un> AddressOf(const std::string& path) {
   return address;
 }
 
-/// Succeeds if no process listens at `path`, even if a stale socket is there.
+/// Succeeds if no process listens at `path`, even if an unused socket of an earlier process is there.
 Status CheckNobodyServes(const std::string& path, const sockaddr_un& address) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) return {};

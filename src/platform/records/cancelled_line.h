@@ -8,8 +8,9 @@
 
 namespace divvy {
 
-/// "*** JOB 17 ON n1 CANCELLED AT 2026-11-28T09:30:00 DUE TO TIME LIMIT ***", in local time. `what`: "JOB 17" or "STEP
-/// 17.0". Tools search outputs for this line.
+/// Returns the line that Slurm writes into the output of a job at its time limit: "*** JOB 17 ON n1 CANCELLED AT
+/// 2026-11-28T09:30:00 DUE TO TIME LIMIT ***", in local time. `what`: "JOB 17" or "STEP 17.0". Tools search outputs for
+/// this line.
 std::string CancelledLine(std::string_view what, std::string_view node, Time now);
 
 }  // namespace divvy

@@ -40,31 +40,36 @@ namespace divvy {
 inline std::string GangKeyPath(const std::string& steps) { return steps + ".key"; }
 inline std::string GangFilePath(const std::string& steps) { return steps + ".go"; }
 
-/// `key`: 64 hexadecimal digits. Call it with only the rights of the job's user, because the folder is the user's.
+/// Writes the secret by which the nodes of a multi-node job (gang) recognise each other: 64 hexadecimal digits. Call it
+/// with only the rights of the job's user, because the folder belongs to the user.
 Status WriteGangKey(const std::string& steps, const std::string& key);
-/// Errors: kNotFound if the job has only one node; kCorruptData if the file is not a valid key or not private.
+/// Reads the secret that WriteGangKey() wrote. Errors: kNotFound if the job has only one node; kCorruptData if the file
+/// is not a valid key or other users may read it.
 Result<std::string> ReadGangKey(const std::string& steps);
 
 /// Writes the files that MPI needs. `divvy`: absolute path of the executable. Requires the same rights as
 /// WriteGangKey().
 Status WriteMpiFiles(const std::string& steps, const GangFile& gang, const std::string& divvy);
-/// Error kNotFound: it is not written yet.
+/// Reads the list of the gang's nodes. kNotFound: the file is not written yet.
 Result<GangFile> ReadGangFile(const std::string& steps);
 
 struct AllocationReport {
   std::uint16_t port = 0;
   std::string failure;  // Not empty: the node allocation has failed and ends.
 };
-/// Returns nullopt if there is no report yet.
+/// Reads the report of this node's part of the gang: the port where it listens, or why it failed. Returns nullopt if
+/// there is no report yet.
 std::optional<AllocationReport> ReadAllocationReport(const std::string& steps);
 
-/// Prepares the signal to start. `gang`: GangFileText(). `uid`, `gid`: the file's owner, if we may choose it.
+/// Prepares the file that tells this node's part of the gang to start. `gang`: the text of GangFileText(). `uid`,
+/// `gid`: the owner of the file, if this process may choose it.
 Status StageGo(const std::string& steps, std::string_view gang, std::int64_t uid, std::int64_t gid);
-/// Sends the signal to start. Does nothing if it was sent already. Returns false if it was not prepared.
+/// Tells this node's part of the gang to start, by publishing the file that StageGo() prepared. Does nothing if that
+/// was done already. Returns false if the file was not prepared.
 bool SayGo(const std::string& steps);
-/// Returns when the signal was sent, or nullopt if it was not.
+/// Returns when SayGo() told this node's part of the gang to start, or nullopt if that has not happened.
 std::optional<Time> WentAt(const std::string& steps);
-/// Removes the files of an earlier attempt, or of one that is over.
+/// Removes the gang's files on this node, when an attempt of the job is over or before a new one.
 void RemoveAllocationFiles(const std::string& steps);
 
 /// The main function of the step process. `words`: "--listen=HOST:PORT" ("0.0.0.0:0" is any port of every address),
@@ -78,9 +83,9 @@ struct GangSteps {
   std::uint16_t port = 0;
 };
 /// Starts the step process and waits, for at most `timeout`, until it listens. It runs as the job's user, in the job's
-/// cgroup and session. It is a fork of this program and is not executed, because exec costs more than everything else
-/// here. It is a child of our parent, so that the program that we become has no child that it does not know. On failure
-/// no process is left. Requires: one thread.
+/// cgroup and session. It is a fork of this program without exec, because exec costs more than everything else here. It
+/// becomes a child of this process's parent: this process will execute the job's program, which must have no child that
+/// it does not know. On failure no process is left. Requires: one thread.
 Result<GangSteps> StartGangSteps(const GangStepsMain& main, const std::string& steps, const std::string& listen,
                                  Duration timeout);
 

@@ -58,7 +58,8 @@ std::string EncodeGangFrame(GangWord word, int value, std::string_view body);
 class GangFrameReader {
  public:
   void Feed(std::string_view bytes) { buffer_.append(bytes); }
-  /// Returns nullopt if more bytes are needed, or if is_bad().
+  /// Returns the next complete frame; nullopt if more bytes are needed, or if the bytes received so far are invalid
+  /// (is_bad).
   std::optional<GangFrame> Next();
   /// True if the received bytes are not a valid frame, or the frame is too large.
   bool is_bad() const { return is_bad_; }
@@ -78,7 +79,8 @@ struct PartCall {
   std::string_view call;   // The caller's EncodeStepCall() (platform/records/step_wire.h).
 };
 std::string EncodePartCall(const PartCall& part);
-/// The result refers to `body`, which must live as long.
+/// Parses a node's request that another node runs its part of a step. The result refers to `body`, which must live as
+/// long.
 std::optional<PartCall> DecodePartCall(std::string_view body);
 
 }  // namespace divvy

@@ -31,16 +31,16 @@ class StepListFile {
   explicit StepListFile(std::string path) : path_(std::move(path)) {}
 
   enum class Outcome { kLocked, kTaken, kFailed };
-  /// Opens and locks the file until this object is destroyed. kTaken: another process holds the lock. kFailed: the file
-  /// cannot be created.
+  /// Opens the job's list of steps and locks it until this object is destroyed. kTaken: another process holds the lock.
+  /// kFailed: the file cannot be created.
   Outcome Lock();
-  /// Returns false once the file was removed, which is how a job's agent signals that the job is over. Requires:
-  /// locked.
+  /// Returns false once the list was removed; by that the job's agent signals that the job is over. Requires: Lock()
+  /// has succeeded.
   bool Exists() const;
   /// Returns the number of the next step. Marks steps that an earlier step process left unfinished as ended. Requires:
-  /// locked.
+  /// Lock() has succeeded.
   StepNumber TakeOver();
-  /// If the disk is full, the line is missing from the list and the step continues.
+  /// Adds a line about the step to the list. If the disk is full, the line is missing and the step continues.
   void Write(const StepLine& step);
 
  private:

@@ -107,7 +107,8 @@ std::optional<StepFrame> StepFrameReader::Next() {
   frame.word = static_cast<StepWord>(head.word);
   frame.value = head.value;
   frame.body = buffer_.substr(sizeof head, head.size);
-  // A message without descriptors may arrive together with the descriptors of the next one.
+  // Only these messages come with descriptors. Another message may arrive together with the descriptors of the next
+  // one, which must not be given to it.
   if (frame.word == StepWord::kCall || frame.word == StepWord::kStreams || frame.word == StepWord::kTerminal ||
       frame.word == StepWord::kFiles) {
     frame.descriptors = std::exchange(descriptors_, {});

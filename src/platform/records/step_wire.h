@@ -53,14 +53,15 @@ constexpr int PackWindow(int rows, int columns) { return (rows & 0x7fff) << 16 |
 
 /// Encodes one frame, for a non-blocking socket.
 std::string EncodeStepFrame(StepWord word, int value, std::string_view body);
-/// Blocks until all is sent; returns false if the peer no longer reads.
+/// Sends one frame, with the descriptors `fds`. Blocks until all is sent; returns false if the peer no longer reads.
 bool SendStepFrame(int socket, StepWord word, int value, std::string_view body = {}, std::span<const int> fds = {});
 
 /// Assembles frames from received bytes.
 class StepFrameReader {
  public:
   enum class Outcome { kSome, kNothing, kClosed };
-  /// Reads once, without blocking. kClosed: the end of the stream, an error, or an invalid frame.
+  /// Reads the bytes that have arrived, without blocking. kClosed: the end of the stream, an error, or an invalid
+  /// frame.
   Outcome Fill(int socket);
   std::optional<StepFrame> Next();
 
@@ -88,18 +89,18 @@ struct StepCall {
   std::optional<StepPart> part;            // Unset if it was called on this node.
 };
 
-/// Encodes a call with these words and this process's environment, directory, limits and cores. Uses only the kernel
-/// and the heap, because it runs before all else.
+/// Encodes the call for a step: the command line `words`, the environment, and this process's directory, limits and
+/// cores. Uses only the kernel and the heap, because it runs before the rest of the program is initialised.
 std::string EncodeStepCall(std::span<const char* const> words, const char* const* environment);
 std::optional<StepCall> DecodeStepCall(StepFrame frame);
 
-/// Returns a socket address for `path`. If the path is too long, the address uses an open descriptor of the folder,
-/// kept in `folder`. Returns nullopt if the folder does not exist.
 struct StepAddress {
   std::array<char, 128> storage = {};
   std::size_t size = 0;
   Descriptor folder;
 };
+/// Returns a socket address for `path`. If the path is too long, the address uses an open descriptor of the folder,
+/// kept in `folder`. Returns nullopt if the folder does not exist.
 std::optional<StepAddress> MakeStepAddress(const std::string& path);
 
 }  // namespace divvy

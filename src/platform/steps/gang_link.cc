@@ -68,7 +68,8 @@ void GangLink::TryNextAddress(std::string why) {
       continue;
     }
     Prepare(socket_.get());
-    // We send little and the peer always reads it, so unacknowledged data means that the peer is gone.
+    // This side sends little and the peer always reads it. So if sent data is not acknowledged for this time, the peer
+    // is gone.
     const auto timeout =
         static_cast<unsigned>(std::chrono::duration_cast<std::chrono::milliseconds>(kSilenceMost).count());
     ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
@@ -173,7 +174,7 @@ void GangLink::Receive() {
     heard_at_ = MonotonicNow();
     reader_.Feed({room.data(), outcome.bytes});
   }
-  // Next() returns the complete frames first.
+  // The connection is lost, but Next() still returns the complete frames that have arrived.
   has_more_ = false;
   if (reader_.size() == 0) Lose(why_);
 }

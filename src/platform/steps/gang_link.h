@@ -29,28 +29,30 @@ class GangLink {
   static constexpr Duration kPingEvery = std::chrono::seconds(10);
   static constexpr Duration kSilenceMost = std::chrono::seconds(60);
 
-  /// `context` must outlive the link. Fails if the host has no address.
+  /// Connects to the step process of another node. `context` must live longer than the link. Fails if the host has no
+  /// address.
   static Result<std::unique_ptr<GangLink>> Dial(const AllocationAddress& address, const TlsContext& context);
-  /// `socket` was just accepted.
+  /// Makes a link of a connection that another node has opened. `socket` was just accepted.
   static Result<std::unique_ptr<GangLink>> Accept(Descriptor socket, const TlsContext& context);
 
   int fd() const { return socket_.get(); }
   short events() const;
   Duration due() const;
-  /// Does all that is possible without blocking. Afterwards Next() may return frames, and is_lost() may be true. Call
-  /// it again at once while has_more().
+  /// Sends and receives as much as possible without blocking. Afterwards Next() may return frames, and is_lost() may be
+  /// true. Call it again at once while has_more() returns true.
   void Progress();
   bool has_more() const { return has_more_ && is_reading_ && !is_lost(); }
   std::optional<GangFrame> Next();
 
   void Send(GangWord word, int value = 0, std::string_view body = {});
   std::size_t unsent() const { return unsent_.size() - sent_; }
-  /// False: incoming data stays in the connection, and the peer blocks when that is full.
+  /// Sets whether incoming data is read. Otherwise it stays in the connection, and the peer blocks when the connection
+  /// is full.
   void SetReading(bool is_reading) { is_reading_ = is_reading; }
-  /// True once the peer has proved that it knows the key.
+  /// True once the peer has proved that it knows the secret key of the job's nodes.
   bool is_open() const { return state_ == State::kOpen; }
   bool is_lost() const { return state_ == State::kLost; }
-  /// The reason, for messages: "Connection refused".
+  /// Returns why the link was lost, for messages: "Connection refused".
   const std::string& why() const { return why_; }
 
  private:

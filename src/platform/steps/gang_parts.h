@@ -38,25 +38,27 @@ struct PartEvent {
 
 class GangParts {
  public:
-  /// `call`: EncodePartCall(). `context` must outlive this object.
+  /// `plans`: one part of the step for each other node. `call`: the text of EncodePartCall(), which these nodes get.
+  /// `context` must live longer than this object.
   GangParts(std::vector<PartPlan> plans, std::string call, const TlsContext& context);
 
   std::size_t size() const { return parts_.size(); }
   const PartPlan& plan(std::size_t part) const { return parts_[part].plan; }
-  /// Dials the node and requests what its part needs. The result arrives as an event.
+  /// Connects to the node of this part and requests the GPUs and cores that the part needs. The result arrives as an
+  /// event.
   void Ask(std::size_t part);
   bool was_asked(std::size_t part) const { return parts_[part].was_asked; }
   bool has_granted(std::size_t part) const { return parts_[part].has_granted; }
   bool have_all_granted() const;
-  /// The GPUs that the step got there, such as "0,3". Requires: has_granted(part).
+  /// The GPUs that the step got on the node of this part, such as "0,3". Requires: has_granted(part).
   const std::string& gpus(std::size_t part) const { return parts_[part].gpus; }
-  /// `line`: the step's line in the step list. Requires: have_all_granted().
+  /// Starts the step on all nodes. `line`: the step's line in the list of steps. Requires: have_all_granted().
   void Go(std::string_view line);
   /// Tells the nodes that the whole step has ended with this exit code, for their lists.
   void Done(int code);
   void Signal(int signal);
   void Input(std::size_t rank, std::string_view bytes);
-  /// Sets whether output is accepted at present.
+  /// Sets whether output of the tasks on other nodes is accepted at present.
   void SetReading(bool is_reading);
   /// Updates the state below with an event. Call it for each event in order, when it is handled.
   void Apply(const PartEvent& event);
@@ -68,7 +70,7 @@ class GangParts {
   bool are_over() const { return over_ == parts_.size(); }
 
   void AddPolls(std::vector<pollfd>& polls) const;
-  /// `polls`: the entries that AddPolls added.
+  /// Handles the results of poll(2) and returns the events of the parts. `polls`: the entries that AddPolls added.
   std::vector<PartEvent> OnPolls(std::span<const pollfd> polls);
   Duration due() const;
 

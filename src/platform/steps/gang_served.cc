@@ -44,7 +44,7 @@ void ServedPart::OnTaskEnded(std::size_t rank, int signal, int code) {
 void ServedPart::OnInput(std::size_t rank, std::string_view bytes) {
   const auto task = tasks_.find(rank);
   if (task == tasks_.end() || !task->second.input.is_open()) return;
-  // More than we allowed: a valid peer never sends that.
+  // This is more input than this node has allowed; a correct peer never sends so much.
   if (task->second.unread.size() + bytes.size() > 2 * kInputRoom) return;
   if (bytes.empty()) task->second.input_ends = true;
   task->second.unread.append(bytes);
@@ -84,7 +84,7 @@ void ServedPart::PumpOutput(std::size_t rank, Output& output, bool has_ended) {
     if (got == 0 || errno != EAGAIN || has_ended) output.pipe.Reset();
     return;
   }
-  // The peer that would take the output is gone.
+  // The node that would take the output is gone, so the output is discarded.
   if (link_->is_lost()) output.pipe.Reset();
 }
 

@@ -30,17 +30,18 @@ class ServedPart {
   GangLink& link() { return *link_; }
   const GangLink& link() const { return *link_; }
 
-  /// Creates the pipes of rank `rank` for the streams in `is_wanted`. Returns the task's ends, -1 for the others; the
-  /// caller closes them when the task has them. Fails if there are no descriptors left.
+  /// Creates the pipes of rank `rank` for the streams in `is_wanted`. Returns the task's ends, and -1 for streams that
+  /// are not wanted; the caller closes them when the task has them. Fails if there are no descriptors left.
   std::optional<std::array<int, 3>> MakePipes(std::size_t rank, const std::array<bool, 3>& is_wanted);
-  /// `signal` 0: it ended by itself; -1: it could not be started.
+  /// Records the end of a task. `signal` is the signal that ended it; 0: it ended by itself; -1: it could not be
+  /// started.
   void OnTaskEnded(std::size_t rank, int signal, int code);
   /// Call when each task has started or failed to start. From then on the part ends when its last task ends.
   void OnAllStarted() { are_all_started_ = true; }
   void OnInput(std::size_t rank, std::string_view bytes);
   /// Reads the tasks' output, writes their input, and reports which tasks have ended.
   void Pump();
-  /// True if everything was reported and sent.
+  /// True if this part of the step is over, and everything was sent to the node that called the step.
   bool is_over() const { return said_over_ && link_->unsent() == 0; }
 
   void AddPolls(std::vector<pollfd>& polls) const;

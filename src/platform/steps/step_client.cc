@@ -57,7 +57,8 @@ Descriptor Connect(const std::string& path) {
                 static_cast<socklen_t>(address->size)) != 0) {
     return {};
   }
-  // A root caller must not give its environment and streams to a user's process.
+  // The peer must run as the same user: a caller that is root must not give its environment and streams to a user's
+  // process.
   ucred peer = {};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::geteuid()) return {};

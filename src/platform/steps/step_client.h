@@ -28,7 +28,8 @@ struct StepCaller {
   bool has_terminal = false;  // With `far`: the step gets a terminal of our size, and ours is set to raw mode.
 };
 
-/// Returns the step's exit code, or nullopt if no step process listens there. Blocks the signals that it forwards
+/// Runs a step: sends the call to the job's step process and returns when the step has ended. Returns the step's exit
+/// code, or nullopt if no step process listens at the socket. Signals that it forwards to the step are blocked
 /// meanwhile.
 std::optional<int> CallStep(const StepCaller& caller);
 
@@ -43,7 +44,8 @@ inline constexpr int kNoStepAnswer = 2;
 /// Changes a step of the job whose step process listens at `socket`. Returns 0 if it was reached, 1 if there is no such
 /// step (which it prints), kNoStepAnswer if there is no answer within 10 s, nullopt if no step process listens.
 std::optional<int> ChangeStep(const std::string& socket, const StepChange& change);
-/// Does the same over a connection to the step process or to our substitute (StepCaller::far).
+/// Like ChangeStep, over a connection that is open already: to the step process, or to the process that acts for this
+/// one inside a job on another node (StepCaller::far).
 int ChangeStepAt(int connection, const StepChange& change);
 
 }  // namespace divvy

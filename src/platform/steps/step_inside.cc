@@ -56,7 +56,8 @@ class Inside {
   }
 
  private:
-  // Signals to the whole job reach the step without us, and we still have to report its exit code.
+  // Signals to the whole job are blocked here: they reach the step directly, and this process must still report its
+  // exit code.
   void BlockSignals() {
     sigset_t set;
     ::sigemptyset(&set);
@@ -122,7 +123,7 @@ class Inside {
 
   void Call(StepFrame frame) {
     const bool has_terminal = frame.value == 1;
-    // Stands in for the descriptors that come over a Unix socket.
+    // The caller's streams are on another node. /dev/null takes the place of the descriptors that a local caller sends.
     for (int i = 0; i < 3; ++i) frame.descriptors.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
     auto call = DecodeStepCall(std::move(frame));
     if (!call)
@@ -256,7 +257,7 @@ class Inside {
     while (!unsent_.empty()) {
       const ssize_t sent = ::send(STDIN_FILENO, unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       if (IsLater(sent)) return;
-      // The caller has gone; the next poll reports it.
+      // If sending fails, the caller has gone: the unsent data is dropped, and the next poll reports the end.
       unsent_.erase(0, sent < 0 ? std::string::npos : static_cast<std::size_t>(sent));
     }
   }

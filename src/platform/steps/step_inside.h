@@ -19,8 +19,8 @@ struct InsideOptions {
   std::function<void(std::vector<std::string>& environment)> move_inside;
 };
 
-/// The main function of such a process, whose standard input is the connection. Returns its exit code, which is not
-/// used. Requires: one thread.
+/// The main function of a process inside a job that acts for a caller outside of it, for example on another node. Its
+/// standard input is the connection to the caller. Returns an exit code, which is not used. Requires: one thread.
 int RunInside(const InsideOptions& options);
 
 }  // namespace divvy

@@ -93,7 +93,7 @@ bool StepServer::AwaitsDirectories(RunningStep& step, const std::vector<StepTask
                          MonotonicNow() + kDirectoryTimeout);
   }
   const auto missing = step.awaited->watch.FirstMissing();
-  // Once the wait is over, opening the file fails, and that failure is reported.
+  // When the time to wait is over, the step starts anyway: opening the file fails, and that failure is reported.
   if (!missing || step.awaited->until <= MonotonicNow()) {
     step.awaited.reset();
     return false;
@@ -159,7 +159,7 @@ void StepServer::AfterEnd(RunningStep& step, int code) {
   if (step.served != nullptr || step.all_alive() == 0) return FinishIfOver(step);
   const bool is_bad = code != 0 && step.plan.kills_on_bad_exit;
   if (is_bad && !step.was_ended) {
-    // The first failure must be printed first.
+    // The message about the first failure must be printed before the messages about the tasks that are ended now.
     Tell(step, step.TakeEndings());
     EndTasks(step);
   } else if (step.wait_at == kNeverDue && step.plan.wait > Duration(0) && !step.was_ended) {
@@ -290,7 +290,7 @@ void StepServer::Abandon(RunningStep& step) {
 void StepServer::FinishIfOver(RunningStep& step) {
   if (step.alive > 0) return;
   if (step.served != nullptr) {
-    // The output of its tasks is still being sent.
+    // This part of the step is over only when the output of its tasks was sent to the node that called the step.
     if (step.line.state != StepState::kEnded) return NoteOver(step, step.Code());
     if (step.served->link().is_lost()) steps_.erase(step.line.number);
     return;
@@ -304,7 +304,8 @@ void StepServer::Finish(RunningStep& step) {
 }
 
 void StepServer::Close(RunningStep& step, int code) {
-  // Written to the list first: the caller may be the job's last process, and the list is read when that has gone.
+  // The end is written to the list before the caller is told: the caller may be the job's last process, and the list is
+  // read when that has gone.
   ListEnd(step, code);
   if (step.parts != nullptr) step.parts->Done(code);
   if (Client* client = ClientOf(step)) End(*client, "", code);

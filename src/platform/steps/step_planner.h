@@ -57,17 +57,19 @@ struct StepPlan {
   std::string step_name;  // Empty: the program's name.
   // For a job on several nodes: the step's nodes in the job's order, without their GPUs.
   std::vector<StepMachine> machines;
-  /// Returns the server's indices of the GPUs that its tasks here have, such as "0,3", given the granted places.
+  /// Returns the indices on this node of the GPUs that the step's tasks have here, such as "0,3". `gpus`: positions of
+  /// the granted GPUs in the job's list.
   std::function<std::string(const std::vector<std::size_t>& gpus)> gpus_of;
   std::string program;                // Prefix of messages about the step: "srun".
   std::string host;                   // Prefix of messages about its tasks: "box".
   std::string busy;                   // Printed once if it must wait.
   std::vector<std::string> launches;  // Printed behind "launching StepId=17.0" when it starts: its nodes.
-  /// Called once, when the step has its GPUs (indices in the job's list).
+  /// Called once, when the step has its GPUs; returns its tasks on this node. `gpus`: positions of these GPUs in the
+  /// job's list.
   std::function<Result<StepTasks>(StepNumber, const std::vector<std::size_t>& gpus)> make;
 };
-/// On an error the caller prints its message and ends with 1. kUnreachable: it is too early; a call from another node
-/// is planned again soon.
+/// Makes the plan of a step from a call. On an error the caller prints its message and exits with 1. kUnreachable: this
+/// node is not ready to plan the step yet; if the call came from another node, it is planned again soon.
 using StepPlanner = std::function<Result<StepPlan>(StepCall&)>;
 
 }  // namespace divvy

@@ -49,7 +49,7 @@ class StepServer {
     std::size_t count = 0;
   };
 
-  /// A call from another node that arrived before STEPS.go reached this node.
+  /// A call from another node that arrived before this node was told to start (by the file STEPS.go).
   struct EarlyCall {
     std::unique_ptr<GangLink> link;
     GangFrame frame;
@@ -77,16 +77,18 @@ class StepServer {
   Client* ClientOf(const RunningStep& step);
 
   // The life of a step, from its request to its end.
-  /// Returns why such a step can never start, or "" if it can.
+  /// Returns why a step with this plan can never start in this job, or "" if it can.
   std::string CannotEver(const StepPlan& plan) const;
   RunningStep& Enter(StepNumber number, StepCall call, StepPlan plan);
   void GrantNext();
   void OnBusy(RunningStep& step);
   void Begin(RunningStep& step, const StepGrant& grant);
-  /// Called by Begin, or on the signal to start, if the step has tasks only on this node or is a part.
+  /// Starts the step's tasks on this node. Called by Begin if the step has no tasks on other nodes. If another node
+  /// called the step, called when that node tells this one to start.
   void StartHere(RunningStep& step);
   void Start(RunningStep& step, Result<StepTasks> tasks);
-  /// Returns true if a directory of one of these files does not exist yet; OnTimers continues when it does.
+  /// Returns true if the directory of an input or output file of these tasks does not exist yet. OnTimers continues the
+  /// start when it exists.
   bool AwaitsDirectories(RunningStep& step, const std::vector<StepTask>& tasks);
   void Reap();
   void OnTaskEnded(RunningStep& step, std::size_t place, int status);
@@ -98,7 +100,7 @@ class StepServer {
   void OnInterrupt(Client& client, RunningStep& step, int count);
   void OnStop(Client& client, const StepFrame& frame);
   void OnLimit(Client& client, const StepFrame& frame);
-  /// Counts from the step's start. 0: no limit.
+  /// Sets the step's time limit, which counts from its start. 0: no limit.
   void SetTimeLimit(RunningStep& step, Duration limit);
   void OnTimeLimit(RunningStep& step);
   void OnAbandoned(StepNumber number);
@@ -115,15 +117,16 @@ class StepServer {
   // For other nodes of the job. spreads(): the job is on several nodes.
   bool spreads() const { return !options_.key.empty(); }
   bool ListenForMachines();
-  /// Returns `end`, which is created at the first use: that takes a millisecond of CPU time, and most nodes need at
-  /// most one.
+  /// Returns the TLS context `end`, which is created at the first use. Creating one takes a millisecond of CPU time,
+  /// and most nodes need at most one of the two.
   Result<const TlsContext*> Secured(std::optional<TlsContext>& end) const;
   std::uint16_t machines_port() const;
   void AddMachinePolls();
   Duration MachinesDue() const;
   void OnMachinePolls();
   void AcceptMachines();
-  /// Returns false if it is no longer a visitor.
+  /// Handles data from a visitor: a connection of another node that has not sent its call yet. Returns false if it is
+  /// no longer a visitor, because it has sent the call or was lost.
   bool Hear(std::unique_ptr<GangLink>& visitor);
   void OnPartCall(EarlyCall call);
   void RetryEarlyCalls();

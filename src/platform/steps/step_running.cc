@@ -141,7 +141,7 @@ std::string RunningStep::Start(const StepTasks& wanted, int socket) {
   }
   hand_over();
   if (served != nullptr) served->OnAllStarted();
-  // Only the tasks hold these streams from now on, so that readers see their end.
+  // From now on only the tasks have these streams open, so that readers see the end when the tasks have ended.
   for (Descriptor& stream : call.streams) stream.Reset();
   return failures;
 }

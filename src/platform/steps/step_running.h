@@ -41,13 +41,14 @@ struct RunningStep {
   bool is_waiting() const { return line.state == StepState::kWaiting; }
   /// Prepares output of a task on another node for the caller: with labels, and in whole lines, if labels are wanted.
   std::string Labelled(std::size_t rank, char target, std::string_view text);
-  /// Returns the remaining incomplete lines, by target.
+  /// Returns the incomplete last lines of the outputs of a task on another node, by target: standard output or error.
   std::vector<std::pair<char, std::string>> TakeRests(std::size_t rank);
   /// Returns the messages about failed tasks that were not sent yet.
   std::string TakeEndings();
   int Code() const { return plan.takes_first_failure ? first_failure_ : highest_; }
   std::string Id() const { return "StepId=" + plan.name + "." + std::to_string(line.number); }
-  /// Returns " 0,2-3", or "s 0,2-3" if there are several.
+  /// Returns the ranks of the tasks that still run, to be written after the word "task": " 0", or "s 0,2-3" if there
+  /// are several.
   std::string AliveText() const;
 
   StepCall call;

@@ -37,7 +37,7 @@ int StepServer::Run() {
     return 1;
   }
   if (options_.on_listening) options_.on_listening(machines_port());
-  // There is time for this while the other nodes get ready.
+  // Prepares TLS now, because there is time for it until the other nodes are ready.
   if (spreads()) static_cast<void>(Secured(server_end_));
   ::prctl(PR_SET_NAME, kStepProcess);
   idle_since_ = MonotonicNow();
@@ -54,7 +54,8 @@ bool StepServer::Listen() {
   standard.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
   signals_.Reset(::signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK));
-  // Each waiting caller holds four descriptors. A task gets its caller's own limits.
+  // Raises this process's limit on descriptors, because each waiting caller needs four. A task gets its caller's own
+  // limits.
   rlimit files = {};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
@@ -132,8 +133,8 @@ void StepServer::ReadSignals() {
   signalfd_siginfo info = {};
   while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     const int signal = static_cast<int>(info.ssi_signo);
-    // The signal went to the whole job; the tasks have got it too and handle it themselves. If the job is on several
-    // nodes, the others need this process until the job ends.
+    // The signal went to the whole job, so the tasks have received it as well. This process leaves when no step is
+    // left. If the job is on several nodes, the other nodes need this process until SIGTERM arrives.
     if (signal == SIGTERM || (signal != SIGCHLD && !spreads())) leaves_ = true;
   }
   Reap();
@@ -247,7 +248,7 @@ void StepServer::Flush(Client& client) {
     const ssize_t sent =
         ::send(client.socket.get(), client.unsent.data(), client.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EAGAIN) return;
-    // The client has gone; the next poll reports it.
+    // If sending fails, the client has gone: the unsent data is dropped, and the next poll reports the end.
     client.unsent.erase(0, sent < 0 ? std::string::npos : static_cast<std::size_t>(sent));
   }
   if (client.is_over) finished_.push_back(client.socket.get());

@@ -18,7 +18,8 @@ struct StepServerOptions {
   std::size_t gpus = 0;  // The number of GPUs of the job.
   int cores = 0;         // The number of cores of the job; 0: not counted.
   StepPlanner planner;
-  /// Called when it listens, or if another step process already does. `port`: where it listens for other nodes; 0: not.
+  /// Called when the step process listens, or if another step process of the job already does. `port`: the TCP port
+  /// where it listens for other nodes; 0: it does not.
   std::function<void(std::uint16_t port)> on_listening;
   Duration idle_most = std::chrono::minutes(10);  // Exits after this time without work.
   // The following are for a job on several nodes. The server then stays, even if idle, until SIGTERM arrives or `file`

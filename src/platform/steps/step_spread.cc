@@ -155,7 +155,7 @@ void StepServer::OnPartCall(EarlyCall early) {
   std::unique_ptr<GangLink>& link = early.link;
   const auto part = DecodePartCall(early.frame.body);
   const auto refuse = [&](const std::string& why, bool is_whole = true) {
-    // Its step ends with the connection, so the part is kept until the peer has read the reason and closes it.
+    // The refused part is kept as a step that has ended, until the peer has read the reason and closes the connection.
     RunningStep& step = Enter(next_++, {}, {});
     step.served = std::make_unique<ServedPart>(std::move(link));
     step.served->link().Send(GangWord::kRefused, 1,
@@ -176,7 +176,8 @@ void StepServer::OnPartCall(EarlyCall early) {
   }
   if (!plan) return refuse(plan.error().message);
   if (!resources_.CanEver(plan->need)) return refuse(std::string(Trim(CannotEver(*plan))));
-  // Usually the number that it has where it was called, so that both lists agree.
+  // The part usually gets the number that the step has on the node that called it, so that the lists of both nodes
+  // agree.
   const StepNumber number = part->step >= next_ && part->step - next_ < kNumbersAhead ? part->step : next_;
   next_ = number + 1;
   plan->spread.reset();
@@ -190,7 +191,8 @@ void StepServer::OnPartCall(EarlyCall early) {
   list_.Write(waiting->second.line);
 }
 
-// The signal to start reaches all nodes at about the same time, but the first node does not wait for the others.
+// Plans calls again that came before this node was ready. All nodes are told to start at about the same time, but the
+// first node does not wait for the others.
 void StepServer::RetryEarlyCalls() {
   for (EarlyCall& early : std::exchange(early_, {})) OnPartCall(std::move(early));
 }
@@ -215,7 +217,8 @@ void StepServer::OnServedFrame(RunningStep& step, const GangFrame& frame) {
   switch (frame.word) {
     case GangWord::kGo:
       if (!step.is_waiting() || !step.grant) return;
-      // A part itself knows neither the other nodes nor their GPUs.
+      // This node knows neither the step's other nodes nor their GPUs, so it takes them from the line that the calling
+      // node sent.
       if (const auto lines = ReadStepList(frame.body); !lines.empty()) step.plan.machines = lines.front().machines;
       return StartHere(step);
     case GangWord::kSignal:

@@ -25,15 +25,15 @@ constexpr std::string_view kTaskPid = "SLURM_TASK_PID=";
 
 enum class Place { kDone, kSession, kDirectory, kInput, kOutput, kError, kExecute };
 
-// Shared with the new process, which runs in our memory until it executes the program. Everything is prepared
-// beforehand, and the new process allocates nothing.
+// The new process uses these values until it executes the program. Until then it shares the memory of this process, so
+// everything is prepared beforehand, and the new process allocates nothing.
 struct Start {
   const StepTask* task = nullptr;
   const StepCall* call = nullptr;
   std::array<int, 3> pipes = {-1, -1, -1};
   int terminal = -1;
-  /// It uses a terminal: its own, or its caller's, whose job control must not affect it. Then it needs its own session.
-  /// Otherwise it stays in the job's session, where a daemon still finds it without supervisor and guard.
+  /// True if the task uses a terminal: its own, or its caller's, whose job control must not affect it. Then it gets its
+  /// own session. Otherwise it stays in the job's session, where a daemon finds it even without supervisor and guard.
   bool has_terminal = false;
   pid_t parent = 0;
   std::string program;
@@ -53,7 +53,8 @@ struct Start {
   ::_exit(1);
 }
 
-/// O_NONBLOCK: the other end of a named pipe may never be opened, and all other steps would wait too.
+/// Opens a file as descriptor `target`. Uses O_NONBLOCK, because the other end of a named pipe may never be opened, and
+/// then all other steps would wait as well.
 bool Replace(int target, const char* path, int flags) {
   const int fd = ::open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
   return fd >= 0 && ::fcntl(fd, F_SETFL, flags & O_APPEND) == 0 && ::dup2(fd, target) >= 0;

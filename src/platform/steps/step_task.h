@@ -40,9 +40,9 @@ struct StartedTask {
   int failure_code = 0;  // 127: no such program; 126: one that cannot be executed; 1: anything else.
 };
 
-/// Returns when the program has been executed or has failed to. `pipes`: write ends for labelled streams, else -1.
-/// `terminal`: slave side of a terminal for all three streams; -1: none. Requires: one thread, all signals blocked, 0,
-/// 1 and 2 open.
+/// Starts a task. Returns when its program has been executed or could not be executed. `pipes`: write ends for labelled
+/// streams, else -1. `terminal`: slave side of a terminal for all three streams; -1: none. Requires: one thread, all
+/// signals blocked, 0, 1 and 2 open.
 StartedTask StartStepTask(const StepTask& task, const StepCall& call, const std::array<int, 3>& pipes, int terminal);
 
 }  // namespace divvy

@@ -64,7 +64,8 @@ Error NoLauncher(const std::string& path, std::string_view why) {
                      "); start it with systemctl start divvy-launcher, or with divvy up or divvy agent as root");
 }
 
-// Otherwise posix_spawn's dup2 could overwrite a descriptor that is still needed.
+// Moves a descriptor to a number from `lowest` on. Otherwise posix_spawn's dup2 could overwrite a descriptor that is
+// still needed.
 Descriptor MoveAbove(Descriptor from, int lowest) { return Descriptor(::fcntl(from.get(), F_DUPFD_CLOEXEC, lowest)); }
 
 }  // namespace

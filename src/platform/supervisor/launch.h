@@ -41,14 +41,15 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
   virtual ~Launcher() = default;
 
-  /// Hands the job over. The result arrives as reports: kStarted and then kExited, or only kExited if the job could not
-  /// be started (exit.failure says why). kDelayed comes before these if a directory is missing. kPrepared comes before
-  /// kStarted for a node allocation of a gang.
+  /// Hands a job to the launcher, which starts it. The result arrives as reports: kStarted and then kExited, or only
+  /// kExited if the job could not be started (exit.failure says why). kDelayed comes before these if a directory is
+  /// missing. kPrepared comes before kStarted for a node allocation of a gang.
   virtual Status Launch(const LaunchRequest& request) = 0;
-  /// Call it for each report received, before the run record is removed: this launch need not be repeated.
+  /// Call this for each received report, before the run record is removed. It says that this launch has happened and
+  /// need not be repeated.
   virtual void Confirm(JobId job, std::uint32_t attempt) = 0;
-  /// True if this launcher launched it and it is not confirmed yet. Either a report will arrive, or the launch is
-  /// repeated.
+  /// True if this launcher was told to launch this attempt of the job, and no report has confirmed that yet. Either a
+  /// report will arrive, or the launch is repeated.
   virtual bool IsPending(JobId job, std::uint32_t attempt) const = 0;
   /// Removes the record of a finished run and the files that belong to it. Call it once the result is stored durably
   /// elsewhere. Keeps the record of a later attempt.
@@ -72,23 +73,24 @@ class ProcessLauncher final : public Launcher {
  public:
   /// Waits until the launcher of an earlier daemon has exited, then starts one. Call ScanRunDirectory after this.
   static Result<std::unique_ptr<ProcessLauncher>> Start(ProcessLauncherOptions options);
-  /// The launcher exits; the supervisors keep running. An unconfirmed launch may or may not have happened; the run
-  /// directory shows which.
+  /// Ends the launcher; the supervisors of the jobs keep running. A launch that was not confirmed may or may not have
+  /// happened; the run directory shows which.
   ~ProcessLauncher() override;
 
   Status Launch(const LaunchRequest& request) override;
   void Confirm(JobId job, std::uint32_t attempt) override;
   bool IsPending(JobId job, std::uint32_t attempt) const override { return unconfirmed_.contains({job, attempt}); }
   void RemoveRecord(const RunRecord& record) override;
-  /// A launch is lost if the launcher or supervisor that had it is dead and no record shows that the job began.
+  /// Repeats lost launches. A launch is lost if the launcher or supervisor that had it is dead and no run record shows
+  /// that the job began.
   void RepeatLost() override;
 
-  /// Poll it for reading always, and for writing while WantsWrite().
+  /// The socket to the launcher. Poll it for reading always, and for writing while WantsWrite() returns true.
   int fd() const { return socket_.get(); }
   bool WantsWrite() const { return !to_send_.empty(); }
   void OnWritable() { Flush(); }
-  /// Handles two cases. Either the launcher has died: then starts another one, and fd() changes. Or the launcher
-  /// reports the death of a supervisor. Repeats lost launches in both cases.
+  /// Call this when fd() is readable. There are two cases. If the launcher has died, starts another one, and fd()
+  /// changes. Otherwise the launcher reports that a supervisor has died. Repeats lost launches in both cases.
   Status OnReadable();
   std::int64_t launcher_pid() const { return launcher_pid_; }
   /// Returns the launches that the launcher has refused since the last call, because the right to run jobs as that user

@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kMostLaunchStreams = 6;
 /// Flag in a returned sequence number: the launch was refused because the right to run jobs as that user is missing.
 inline constexpr std::uint64_t kRefusedLaunch = std::uint64_t{1} << 63;
 
-/// The only part that the launcher reads; the supervisor decodes the body.
+/// The header of a frame. It is the only part that the launcher reads; the supervisor decodes the body.
 struct LaunchFrameHeader {
   std::uint32_t form = kLaunchForm;
   std::uint32_t body_size = 0;
@@ -57,11 +57,12 @@ void VisitDescriptors(Request& request, Visitor visit) {
   }
 }
 
-/// Encodes the whole frame. For descriptors it only encodes which ones are set.
+/// Encodes a launch as one frame. The frame says only which of the job's descriptors are set; the descriptors
+/// themselves are sent along with it.
 std::string EncodeLaunch(const LaunchRequest& request);
 
-/// Decodes a body. `streams`: the frame's descriptors in the order of VisitDescriptors(). The request refers to them by
-/// number and does not own them. kInvalidArgument: the body is malformed.
+/// Decodes the body of a frame to a launch. `streams`: the frame's descriptors in the order of VisitDescriptors(). The
+/// request refers to them by number and does not own them. kInvalidArgument: the body is malformed.
 Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<ForeignDescriptor>& streams);
 
 struct LaunchFrame {
@@ -72,8 +73,8 @@ struct LaunchFrame {
   std::string_view body() const { return std::string_view(bytes).substr(sizeof(LaunchFrameHeader)); }
 };
 
-/// Sends as much of `bytes` as possible, with the streams on the first byte. Like sendmsg(): returns -1 with errno on
-/// failure.
+/// Sends as much of `bytes` as possible, and the descriptors `streams` with the first byte. Like sendmsg(): returns -1
+/// with errno on failure.
 ssize_t SendFramePart(int socket, std::string_view bytes, const std::vector<ForeignDescriptor>& streams, int flags);
 /// Sends the whole frame, blocking if needed. Returns false if the peer no longer reads.
 bool SendFrame(int socket, const LaunchFrame& frame);
@@ -88,7 +89,7 @@ class LaunchFrameReader {
   /// Returns the next complete frame, if there is one, and wipes its bytes from the buffer. Returns none after invalid
   /// bytes.
   std::optional<LaunchFrame> Next();
-  /// Wipes the bytes that were read but not returned, so that a fork does not inherit them.
+  /// Overwrites the bytes that were received and that Next() has not returned, so that a fork does not inherit them.
   void Forget();
 
  private:

@@ -28,7 +28,8 @@
 namespace divvy {
 namespace {
 
-// Enough for consecutive jobs on one server's GPUs; the memory of idle supervisors is mostly shared.
+// The most idle supervisors that are kept: enough for consecutive jobs on the GPUs of one server. Their memory is
+// mostly shared.
 constexpr std::size_t kMaxIdle = 16;
 constexpr int kIdleKeepMs = 5000;
 
@@ -89,7 +90,7 @@ class LauncherLoop {
   void OnSupervisor(int channel) {
     char bytes[16];
     if (::recv(channel, bytes, sizeof bytes, MSG_DONTWAIT) <= 0) {
-      // It was killed. Its record shows the state of its job, if it got that far.
+      // The supervisor was killed. If it had begun its job, the run record shows the job's state.
       if (const auto had = passed_.find(channel); had != passed_.end()) Return(had->second);
       Forget(channel);
       return;
@@ -104,7 +105,7 @@ class LauncherLoop {
     const LaunchFrameHeader header = frame.header();
     if (header.is_removal == 1) return RemoveRecord(JobId(header.job), header.attempt);
     if (rules_ && !IsAllowed(header)) return Return(header.sequence | kRefusedLaunch);
-    // Prefers the one that was busy last: its memory is in the caches.
+    // Prefers the idle supervisor that was busy last: its memory is in the caches.
     for (std::size_t at = idle_.size(); at-- > 0;) {
       const int channel = idle_[at];
       if (header.is_part && !IsFitForPart(supervisors_[channel], header.uid)) continue;
@@ -133,7 +134,7 @@ class LauncherLoop {
     if (!record->own_tmp.empty()) RemoveTmps();
   }
 
-  // Runs in a child, because these folders may hold any number of files.
+  // Removes old /tmp folders of jobs in a child process, because they may hold any number of files.
   static void RemoveTmps() {
     if (::fork() != 0) return;
     ::syscall(SYS_close_range, 3U, ~0U, 0U);
@@ -175,7 +176,7 @@ class LauncherLoop {
   }
 
   int MakeSupervisor() {
-    // Without processes, files or memory it retries: the daemon relies on the launch.
+    // If the system is out of processes, files or memory, the launcher tries again: the daemon relies on the launch.
     for (int wait_ms = 1;; wait_ms = std::min(2 * wait_ms, 1000)) {
       int ends[2] = {-1, -1};
       if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
@@ -195,8 +196,8 @@ class LauncherLoop {
 
   [[noreturn]] void BecomeSupervisor(int channel) {
     reader_.Forget();
-    // None of our descriptors may stay open in it: the daemon's socket, our lock, other supervisors' channels and
-    // streams.
+    // The new supervisor must not keep the launcher's descriptors open: the daemon's socket, the lock, and the channels
+    // and streams of other supervisors.
     ::dup3(channel, 3, O_CLOEXEC);
     const bool has_pidfd = setup_.launcher_pidfd >= 0 && ::dup3(setup_.launcher_pidfd, 4, O_CLOEXEC) == 4;
     setup_.launcher_pidfd = has_pidfd ? 4 : -1;
@@ -255,7 +256,8 @@ int LauncherMain(int socket_fd, AllocationEntry allocation_main) {
   ::prctl(PR_SET_NAME, "divvy-launcher");
   ::setsid();  // A Ctrl-C at the daemon's terminal must not reach the launcher.
   TakeNullStreams();
-  // The lock's descriptor follows the socket's; all others belong to the daemon.
+  // Keeps the socket and the lock, whose descriptor has the next number. Closes all others, which were inherited from
+  // the daemon.
   ::syscall(SYS_close_range, static_cast<unsigned>(socket_fd) + 2, ~0U, 0U);
   for (const int fd : {socket_fd, socket_fd + 1}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   TakeLauncherSignals();

@@ -16,7 +16,8 @@ namespace divvy {
 /// it only in a process of its own, before any thread is started.
 int LauncherMain(int socket_fd, AllocationEntry allocation_main);
 
-/// Resets all signal actions and blocks all signals; the kernel reaps children.
+/// Prepares the signals of a launcher: resets all signal actions, blocks all signals, and lets the kernel reap
+/// children.
 void TakeLauncherSignals();
 
 /// Serves one daemon that is not root, over `socket`, until the daemon closes it; returns an exit code. Greets it with

@@ -69,7 +69,7 @@ Result<std::unique_ptr<LauncherService>> LauncherService::Open(LauncherServiceOp
   DIVVY_CHECK(PrepareRunDirectory(options.errands));
   std::unique_ptr<LauncherService> service(new LauncherService(std::move(options), std::move(issuer)));
   const LauncherPaths& places = service->options_.places;
-  // First, because it fails if another launcher service listens there.
+  // The sockets are created first, because that fails if another launcher service listens there.
   DIVVY_TRY(service->launches_, ListenUnix(places.launches, 0600));
   DIVVY_TRY(service->errands_, ListenErrands(places.errands));
   // No other users may connect: descriptors that they send could block close(2) of the connection.
@@ -99,7 +99,8 @@ void LauncherService::AcceptLaunches() {
   const pid_t child = ::fork();
   if (child > 0) launchers_.insert(child);
   if (child != 0) return;
-  // This process forks processes that run as users. None of them may have the key or one of our sockets.
+  // From here on this process forks processes that run as users. None of them may have the signing key or one of the
+  // service's sockets.
   issuer_.Forget();
   const int lowest = 3;
   Descriptor own(::fcntl(link.get(), F_DUPFD_CLOEXEC, 64));

@@ -39,7 +39,8 @@ struct LauncherServiceOptions {
 class LauncherService {
  public:
   static Result<std::unique_ptr<LauncherService>> Open(LauncherServiceOptions options);
-  /// Returns on SIGTERM or when it exits because it is idle. Launchers that serve a daemon keep running.
+  /// Serves daemons until SIGTERM arrives, or until the service has been idle for some time. Launchers that serve a
+  /// daemon keep running.
   void Run();
 
  private:

@@ -21,9 +21,10 @@ class HeldOutputs {
   /// The byte that an agent sends over `life` when output 1 or 2 has no reader any more.
   static constexpr char LetGoWord(std::size_t output) { return static_cast<char>('0' + output); }
 
-  /// `output`, `error`: the read ends. `life`: its other end is closed when the agent ends; before that the agent sends
-  /// LetGoWord() over it. `open_log`: called at most once, when the agent is gone. If it fails, the outputs have no
-  /// reader any more.
+  /// Takes over the outputs of a foreground job. `output`, `error`: the read ends of the job's pipes, which an agent
+  /// reads as well. `life`: a socket whose other end the agent has. It is closed when the agent ends; before that the
+  /// agent sends LetGoWord() over it. `open_log`: called at most once, when the agent is gone. If it fails, the outputs
+  /// have no reader any more.
   void Hold(ForeignDescriptor output, ForeignDescriptor error, ForeignDescriptor life,
             std::function<Result<Descriptor>()> open_log);
 
@@ -36,7 +37,7 @@ class HeldOutputs {
  private:
   void Hear();
   void BeginLog();
-  /// Returns false if no data is available now.
+  /// Copies available data of one output to the log. Returns false if no data is available now.
   bool Copy(ForeignDescriptor& output);
 
   std::array<ForeignDescriptor, 2> outputs_;

@@ -197,7 +197,7 @@ struct RootErrands::Answer {
 bool RootErrands::Send(const ErrandHeader& header, std::string_view text, std::span<const int> fds) {
   const std::lock_guard lock(mutex_);
   if (link_.is_open() && SendMessage(link_.get(), &header, sizeof header, text, fds)) return true;
-  // The launcher may have been restarted.
+  // Connects again and sends the message once more, because the launcher may have been restarted.
   auto again = ConnectErrands(socket_);
   if (!again) return false;
   link_ = *std::move(again);
@@ -433,8 +433,8 @@ class Errand {
     else Refuse(status.error().message);
   }
 
-  /// For work that may take long or continues as another user. The launcher does not wait for these children; the
-  /// kernel reaps them.
+  /// Does work in a child process, because it may take long or continues as another user. The launcher does not wait
+  /// for these children; the kernel reaps them.
   template <typename Work>
   void InChild(Work work) {
     const pid_t child = ::fork();
@@ -450,8 +450,8 @@ class Errand {
     ::_exit(0);
   }
 
-  /// True for mail sent as the daemon's own user. It runs outside the limits of the daemon's unit, because sendmail
-  /// needs its set-gid helper.
+  /// True if the program sends mail as the daemon's own user. The launcher starts it, outside the restrictions of the
+  /// daemon's systemd unit, because sendmail needs its set-gid helper.
   bool IsOwnProgram() const {
     return header_.kind == ErrandKind::kStart && header_.uid > 0 && header_.uid == setup_.daemon_uid &&
            header_.gid == setup_.daemon_gid && header_.choice == static_cast<std::uint32_t>(UserProgram::kDeliver);
@@ -500,14 +500,16 @@ class Errand {
     Answer(file.is_open() ? 0 : errno, 0, {}, file.get());
   }
 
-  // The folder belongs to the user, so supplementary groups do not matter.
+  // Writes the gang's file as the user, without the user's supplementary groups: the folder belongs to the user, so
+  // they do not matter.
   void StageGang() {
     const std::string steps = StepListPath(setup_.run_directory, header_.uid, header_.job);
     Status staged;
     const std::vector<gid_t> own = {gid()};
     const bool became = RunAs({uid(), gid(), &own}, [&] {
       staged = StageGo(steps, text_, header_.uid, header_.gid);
-      if (staged && header_.choice == 1 && !SayGo(steps)) staged = Internal("cannot tell the steps to start");
+      if (staged && header_.choice == 1 && !SayGo(steps))
+        staged = Internal("cannot tell this node's part of the job to start");
     });
     AnswerStatus(became ? staged : Status(Internal("cannot become the user")));
   }
@@ -519,7 +521,7 @@ class Errand {
     if (header_.signal < 0 || header_.signal >= NSIG) return Refuse("unknown signal");
     switch (static_cast<OrphanReach>(header_.choice)) {
       case OrphanReach::kTree: {
-        // The pid may have been reused.
+        // The pid of the job's first process may belong to another process by now.
         const auto now = ReadProcessStat(static_cast<pid_t>(record->process.pid));
         const bool is_other = record->process.pid <= 0 || (now && now->start_ticks != record->process.start_ticks);
         return Answer(0, is_other ? 0 : divvy::SignalOrphans(static_cast<pid_t>(record->process.pid), header_.signal));
@@ -584,7 +586,7 @@ class Errand {
     if (child == 0) {
       ::setsid();
       ::alarm(0);
-      // The program waits until the daemon has a descriptor of this process.
+      // The program is executed only after the daemon has got a descriptor of this process.
       char go = 0;
       if (::read(gate[0], &go, 1) != 1) ::_exit(1);
       const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -637,7 +639,8 @@ class Errand {
     if (cgroup_.is_empty()) return;
     ::alarm(0);
     ::prctl(PR_SET_NAME, "divvy-program");
-    // The daemon waits for the end of its streams, and the next launcher for the end of our sockets.
+    // Keeps only the descriptor by which it notices the program's end. The daemon waits until its streams are closed,
+    // and the next launcher until the sockets of this one are closed.
     const int kept = 3;
     if (program.is_open() && program.get() != kept) ::dup2(program.get(), kept);
     ::syscall(SYS_close_range, static_cast<unsigned>(kept) + 1, ~0U, 0U);
@@ -684,7 +687,7 @@ class Errand {
   Descriptor answer_to_;
   Descriptor given_;
   std::vector<Descriptor> passed_;  // All passed descriptors of a command.
-  // The next two are set only for programs of RunProgram.
+  // These two members are set only for programs of RunProgram.
   JobCgroup cgroup_;
   std::vector<SystemLimit> limits_;
 };

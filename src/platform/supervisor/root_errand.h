@@ -62,9 +62,11 @@ class RootErrands {
   explicit RootErrands(std::string socket) : socket_(std::move(socket)) {}
 
   Result<IsolationFacts> Isolation();
-  /// Returns the right of the user at the other end of this connection (see CallerOf).
+  /// Returns the right to run jobs as the user at the other end of this connection (see CallerOf): a signature of the
+  /// launcher.
   Result<UserRight> RightOf(int connection);
-  /// Returns the right by name, for other machines, of a user who has this right.
+  /// Returns the right to run jobs as this user on other machines, which know the user only by name. `user` must come
+  /// with a valid right for this machine.
   Result<UserRight> RightByName(const UserWithRight& user);
   /// Opens a user's file for reading, with the user's rights. `error`: errno if it cannot be opened.
   Result<Descriptor> OpenLog(const UserWithRight& user, const std::string& path, int& error);
@@ -72,23 +74,23 @@ class RootErrands {
   /// Calls StageGo, and SayGo if `says` (platform/records/gang_files.h), for a gang's node allocation on this machine.
   /// `gang`: GangFileText.
   Status StageGang(const UserWithRight& user, JobId job, const std::string& gang, bool says);
-  /// Returns how many processes the signal reached.
+  /// Signals a job whose supervisor and guard are gone. Returns how many processes the signal reached.
   Result<int> SignalOrphans(JobId job, int signal, OrphanReach reach);
   /// Returns the wait status of the first process of a job without supervisor and guard, between its end and its
   /// reaping; nullopt at any other time.
   std::optional<int> ExitOf(JobId job);
   /// Sends a command (SendCommandText) to a supervisor that accepts commands only from root. kPermissionDenied if the
-  /// record does not say so.
+  /// run record does not say that its supervisor is one of these.
   Status Command(JobId job, std::string_view text, std::span<const int> fds);
   /// Returns how often a running job was denied a device (JobCgroup::RefusedDevices).
   std::optional<std::int64_t> RefusedDevices(JobId job);
   /// Starts a program as the user. The program and all its descendants are ended some seconds after its time limit,
-  /// which is one minute for a container removal. GPUs are denied to it. Both apply only with cgroups. `input`: its
-  /// standard input and output; -1: none.
+  /// which is one minute for a container removal. It cannot open GPUs. Both rules are enforced only if cgroups are
+  /// available. `input`: its standard input and output; -1: none.
   Result<StartedProgram> Start(const UserWithRight& user, UserProgram program, const std::string& argument, int input);
   /// Starts the daemon of shared GPUs (the keeper). `is_emulated`: on the stand-in GPUs that root has described.
   Result<std::int64_t> StartKeeper(bool is_emulated);
-  /// Returns the counts of those processes that exist; at most 1,000 pids.
+  /// Returns the I/O counters of these processes, without processes that do not exist any more. At most 1,000 pids.
   std::vector<IoCounts> ReadIo(std::span<const std::int64_t> pids);
 
  private:

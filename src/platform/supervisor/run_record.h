@@ -21,7 +21,7 @@
 
 namespace divvy {
 
-/// Reads /proc if the record alone is not enough.
+/// Returns the state of a started job, from its run record and, if that is not enough, from /proc.
 RunState StateOf(const RunRecord& record);
 
 /// Returns every record in `run_directory`, ascending by job. Skips files that are not records. An empty file (its
@@ -36,7 +36,7 @@ Result<RunRecord> ReadRunRecord(const std::string& run_directory, JobId job);
 /// The file from which an elastic job reads which GPUs it may use: one line in the format of CUDA_VISIBLE_DEVICES,
 /// replaced atomically.
 std::string GpusFile(const std::string& run_directory, JobId job);
-/// Returns nullopt if the file does not exist or cannot be read.
+/// Reads the GPUs that an elastic job may use. Returns nullopt if the file does not exist or cannot be read.
 std::optional<GpuSet> ReadGpusFile(const std::string& run_directory, JobId job);
 Status WriteGpusFile(const std::string& run_directory, JobId job, GpuSet gpus);
 
@@ -44,7 +44,8 @@ Status WriteGpusFile(const std::string& run_directory, JobId job, GpuSet gpus);
 /// RemoveOldTmps(). Call it once the end of the job is stored durably elsewhere. Succeeds if it is already gone.
 void RemoveRunRecord(const std::string& run_directory, const RunRecord& record);
 
-/// The sections in which a record is written: supervisor, process, exit.
+/// A run record is written in three sections: AddWatch writes the supervisor's, AddProcess the process's, and AddExit
+/// that of the exit.
 void AddWatch(const RunRecord& record, RecordWriter& out);
 void AddProcess(const RunRecord& record, RecordWriter& out);
 void AddExit(const RunRecord& record, RecordWriter& out);

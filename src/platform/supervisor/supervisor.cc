@@ -34,7 +34,7 @@ constexpr Duration kLastKillPause = std::chrono::seconds(1);
 constexpr Duration kReportPause = std::chrono::milliseconds(5);
 constexpr int kNoteWait = 2'000;  // Milliseconds. A busy machine needs some until the shell ignores signals.
 constexpr const char* kNoteScript = R"(trap "" HUP INT QUIT TERM USR1 USR2; printf 'divvy: error: %s\n' "$1" >>"$2")";
-constexpr const char* kCutOff = "its node was cut off: stopped by its lease";
+constexpr const char* kCutOff = "its node lost contact with the controller: stopped when the lease ended";
 
 }  // namespace
 
@@ -67,7 +67,7 @@ void Supervisor::Run() {
     watch_.job = 0;
     return SayIdle();
   }
-  // Without a record it can still report why there is no job.
+  // If the run record could not be created, the supervisor still reports why the job does not start.
   if (claim) record_file_ = *std::move(claim);
   const Status admits = AdmitCommands(station_.control.get(), record_.secret);
   const bool has_started =
@@ -182,7 +182,7 @@ bool Supervisor::Isolate(MountPlan& mounts) {
                               is_other ? static_cast<gid_t>(request_.gid) : ::getegid());
     if (!own_tmp) return Fail(own_tmp.error().message, kMachineCannot);
     record_.own_tmp = wishes.own_tmp = *std::move(own_tmp);
-    // This folder holds scripts, steps and the daemon's socket.
+    // The folder above the run directory stays visible to the job: it holds scripts, steps and the daemon's socket.
     const std::string& runs = station_.setup.run_directory;
     wishes.kept = runs.substr(0, runs.rfind('/'));
     if (wishes.kept == "/tmp") wishes.kept = runs;
@@ -217,7 +217,7 @@ bool Supervisor::Start() {
     program = NodeAllocationProgram(request_.gang, StepsPath(), request_.stop_signal, std::move(program));
     key = OfferKey();
   }
-  // Earlier steps may have taken long, such as a file system that hung.
+  // The preparation may have taken long, for example on a file system that hung. So the lease is checked again.
   if (lease_.HasEnded(BootNow())) {
     watch_.was_cut_off = true;
     return Fail(kCutOff);
@@ -253,7 +253,8 @@ bool Supervisor::Start() {
   return true;
 }
 
-// A separate write, because the new process composes the next lines in a small buffer.
+// Writes the job's description into the run record. This is a separate write, because the new process composes the next
+// lines in a small buffer.
 void Supervisor::WriteAbout() {
   if (request_.about.empty()) return;
   RecordWriter about;
@@ -553,7 +554,8 @@ void Supervisor::Finish() {
   if (exit_.failure.empty()) {
     exit_.code = watch_.code;
     exit_.signal = watch_.signal;
-    // False only if the end of the first process could not be seen, because a guard was killed at the wrong moment.
+    // The exit is unknown only if the end of the first process could not be seen, because a guard was killed at the
+    // wrong moment.
     exit_.is_known = watch_.has_first_ended;
     if (is_part() && exit_.code != 0)
       exit_.failure = ReadAllocationReport(StepsPath()).value_or(AllocationReport()).failure;
@@ -573,20 +575,22 @@ void Supervisor::Finish() {
   record_.exit = exit_;
   record_.ended = WallNow();
   if (record_file_.is_open()) WriteExit();
-  // Sent before the report: the daemon answers that with the next job, which then needs no other process.
+  // Tells the launcher that this supervisor is idle before the job's end is reported: the daemon answers the report
+  // with the next job, which this supervisor can then take.
   if (record_.own_tmp.empty()) SayIdle();
   reports_.Report("exited");
   reports_.Flush(WhenFull::kWait);
   watch_.job = 0;
   if (record_.own_tmp.empty()) return;
-  // Removed after the report: there may be many files, and the job keeps its GPUs until then.
+  // Old /tmp folders are removed after the report: they may have many files, and the job keeps its GPUs until the
+  // report.
   record_file_.Reset();
   RemoveOldTmps();
   SayIdle();
 }
 
 void Supervisor::SayIdle() {
-  // Without its guard it takes no further job.
+  // A supervisor whose guard has gone takes no further job.
   if (station_.guard.pid != 0 && ::getppid() != station_.guard.pid) return;
   const char byte = 0;
   // If the launcher has gone, the next read detects that.
@@ -596,13 +600,13 @@ void Supervisor::SayIdle() {
 void Supervisor::WriteExit() {
   RecordWriter record;
   if (watch_.first_process == 0 && record_.process.pid == 0) {
-    // It never ran: what a failed start wrote about a process is void.
+    // The job never ran, so lines of the record about a process, which a failed start has written, are removed.
     if (::ftruncate(record_file_.get(), 0) != 0) return;
     WriteAbout();
     AddWatch(record_, record);
   }
   AddExit(record_, record);
-  // On a full disk the exit is missing from the record; then only the report has it.
+  // If the disk is full, the record has no exit; then only the report says how the job ended.
   if (::write(record_file_.get(), record.text().data(), record.text().size()) < 0) return;
 }
 

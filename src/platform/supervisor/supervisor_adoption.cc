@@ -52,8 +52,8 @@ Result<AdoptedProcess> AdoptedProcess::Open(const ProcessIdentity& process) {
 std::optional<Exit> AdoptedProcess::PollExit() const {
   pollfd polled = {.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
   if (::poll(&polled, 1, 0) <= 0) return std::nullopt;
-  // Its new parent may take a moment to reap it. Until then /proc shows the code; afterwards the pidfd does, on a newer
-  // kernel.
+  // The process has ended. Until its new parent reaps it, /proc shows the exit code; afterwards the pidfd does, on a
+  // newer kernel.
   const auto stat = ReadProcessStat(static_cast<pid_t>(process_.pid));
   if (stat && stat->start_ticks == process_.start_ticks && stat->state == 'Z')
     return ExitOfWaitStatus(stat->exit_status);

@@ -11,20 +11,22 @@
 
 namespace divvy {
 
-/// `status`: as returned by waitpid(2).
+/// Converts the status that waitpid(2) returned.
 Exit ExitOfWaitStatus(int status);
 
 class AdoptedProcess {
  public:
-  /// kNotFound if exactly this process has ended already.
+  /// Opens a job's first process, to wait for its end without a supervisor. kNotFound if exactly this process has ended
+  /// already.
   static Result<AdoptedProcess> Open(const ProcessIdentity& process);
 
   /// A pidfd: readable once the process has ended.
   int fd() const { return pidfd_.get(); }
   const ProcessIdentity& process() const { return process_; }
 
-  /// Returns nullopt while the process runs. The exit code is known if the process is not reaped yet and we may inspect
-  /// it, or if the kernel keeps it (Linux 6.15). Otherwise is_known is false. CPU time and memory are never known.
+  /// Returns how the process ended; nullopt while it runs. The exit code is known if the process is not reaped yet and
+  /// this process may inspect it, or if the kernel keeps the code (Linux 6.15). Otherwise is_known is false. CPU time
+  /// and memory are never known.
   std::optional<Exit> PollExit() const;
 
   /// Signals the process, its descendants and the processes in its session. Cannot reach a process that forked twice

@@ -98,7 +98,7 @@ ssize_t SendTo(int socket, const Address& address, std::string_view text, std::s
   return ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
 }
 
-/// The first line of each command, where the socket's filter expects it.
+/// Returns the first line of a command: the secret, where the filter of the supervisor's socket expects it.
 std::string SecretLine(std::string_view secret) { return "secret=" + std::string(secret) + "\n"; }
 
 CommandRelay& RootRelay() {

@@ -60,7 +60,8 @@ Status SendSignal(const RunRecord& record, int signal, SignalReach reach = Signa
 Status SendPause(const RunRecord& record);
 Status SendContinue(const RunRecord& record);
 
-/// The limit counts from the same start as the first limit; 0: none. A limit that has already passed ends the job.
+/// Changes the job's time limit, which counts from the same start as the first limit; 0: no limit. A limit that has
+/// already passed ends the job.
 Status SendTimeLimit(const RunRecord& record, Duration limit);
 
 /// Attaches copies of `in` and `out` to the job's terminal until `in` delivers Ctrl-P Ctrl-Q or ends, `out` fails, or
@@ -79,14 +80,16 @@ Status SendGo(const RunRecord& record);
 /// but start none.
 Status SendStepCall(const RunRecord& record, int socket, bool stops_only);
 
-/// Supervisors that were started under a root daemon accept commands only from root. From now on `send` sends these
-/// commands for a daemon that is not root; it has the contract of SendCommandText.
+/// Sends a command to a supervisor that accepts commands only from root, for a daemon that is not root. It has the
+/// parameters and errors of SendCommandText.
 using CommandRelay = std::function<Status(const RunRecord& record, std::string_view text, std::span<const int> fds)>;
+/// From now on, commands to supervisors that were started under a root daemon, and that accept commands only from root,
+/// are sent by `send`.
 void RelayRootCommands(CommandRelay send);
 /// Sends one command text unchanged; the functions above compose such texts.
 Status SendCommandText(const RunRecord& record, std::string_view text, std::span<const int> fds);
 
-/// Requests the present state: kDelayed, kPrepared or kStarted is reported again.
+/// Requests that the supervisor reports the job's present state again: kDelayed, kPrepared or kStarted.
 Status SendPing(const RunRecord& record);
 
 // --- The supervisor's side -----------------------------------------------------------------------------------------
@@ -111,9 +114,10 @@ Status AdmitCommands(int control_socket, const std::string& secret);
 /// Receives one datagram. Returns a command from root or `uid`; nullopt if there was none or another user sent it.
 /// Receives only one, so that a user who floods the socket cannot keep a supervisor from its job.
 std::optional<SupervisorCommand> ReceiveCommand(int control_socket, uid_t uid);
-/// Returns false if the daemon's queue is full, which is possible only with kReturn. Returns true otherwise, even if no
-/// daemon listens: the next daemon reads the run record.
+/// Whether a sender waits while the queue of the daemon's socket is full.
 enum class WhenFull { kReturn, kWait };
+/// Sends one report to the daemon. Returns false if the daemon's queue is full, which is possible only with kReturn.
+/// Returns true otherwise, even if no daemon listens: the next daemon reads the run record.
 bool SendReport(int control_socket, const std::string& address, std::string_view text, WhenFull when_full);
 
 /// A supervisor's reports, kept until the daemon's socket accepts them.

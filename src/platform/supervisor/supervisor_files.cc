@@ -74,7 +74,8 @@ Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, const Supervisor
         ::unlink(name.c_str());
         return Descriptor();
       }
-      // Between creating and locking it, another supervisor may have removed it as a leftover.
+      // Before this supervisor had locked the new record, another one may have removed it as a leftover. Then it has no
+      // links.
       struct stat status = {};
       if (is_locked && ::fstat(record.get(), &status) == 0 && status.st_nlink > 0) return record;
     } else {

@@ -1,5 +1,5 @@
-// A supervisor's node allocation of a gang: it waits with its job until all nodes are ready, and does not count that
-// time.
+// A supervisor whose job is a part of a gang. It waits until all nodes of the gang are ready, and does not count that
+// time as run time.
 #include <sys/socket.h>
 #include <unistd.h>
 

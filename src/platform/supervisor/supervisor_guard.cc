@@ -36,7 +36,7 @@ void OpenControl(Station& station) {
 
 [[noreturn]] void Guard(pid_t child, Station& station) {
   ::prctl(PR_SET_NAME, "job-guard");
-  // Otherwise the launcher would not notice the supervisor's end.
+  // The guard closes its copy of the channel, so that the launcher notices the supervisor's end.
   ::close(std::exchange(station.channel, -1));
   const ProcessIdentity supervisor = IdentifyProcess(child);
   siginfo_t end = {};
@@ -56,7 +56,8 @@ void OpenControl(Station& station) {
 bool Supervisor::FindRecord(const ProcessIdentity& supervisor) {
   watch_.NoteFirst();
   while (true) {
-    // Reads the children before the record: the record names a process before the process can end.
+    // Looks for ended children before it reads the record. A process is in the record before it can end, so its end is
+    // not missed.
     bool has_children = true;
     const bool has_reaped = watch_.ReapOne(has_children);
     auto record = ReadRunRecord(".", request_.job);
@@ -77,7 +78,7 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
     reports_.Report("exited");
     return reports_.Flush(WhenFull::kWait);
   }
-  // The job's process holds the lock until it executes the program.
+  // Waits until the job's process executes its program: until then that process holds the lock.
   struct flock lock = {};
   lock.l_type = F_WRLCK;
   while (record_file_.is_open() && ::fcntl(record_file_.get(), F_OFD_SETLKW, &lock) != 0 && errno == EINTR) {
@@ -85,7 +86,8 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
   if (!watch_.has_first_ended) watch_.first_process = static_cast<pid_t>(record_.process.pid);
   watch_.NoteFirst();
   if (watch_.first_process != 0 && !IsChild(watch_.first_process)) {
-    // It failed before it became the program, and the supervisor that knew why is gone. The launch may be repeated.
+    // The job's process failed before it executed the program, and the supervisor that knew the reason is gone. The
+    // record is emptied, so the launch may be repeated.
     static_cast<void>(!::ftruncate(record_file_.get(), 0));
     return;
   }
@@ -113,7 +115,7 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
 void RunSupervisor(int channel, SupervisorSetup setup) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::setpgid(0, 0);  // Signals to the launcher's process group must not reach us.
-  // Has a handler, so that ppoll() wakes up; all signals stay blocked outside it.
+  // SIGCHLD gets a handler, so that it wakes ppoll(). Outside of ppoll() all signals stay blocked.
   struct sigaction action = {};
   action.sa_handler = IgnoreWake;
   action.sa_flags = SA_NOCLDSTOP;
@@ -138,7 +140,7 @@ void RunSupervisor(int channel, SupervisorSetup setup) {
     auto request = DecodeLaunch(frame->body(), frame->streams);
     if (!request) ::_exit(1);  // The launcher tells the daemon that the launch was lost.
     const LaunchFrameHeader header = frame->header();
-    // The launcher has checked only the header.
+    // The user in the request must be the one in the header, because the launcher has checked only the header.
     if (request->uid != header.uid || request->gid != header.gid) ::_exit(1);
     for (ForeignDescriptor& stream : frame->streams) stream.Release();  // The request owns them now.
     Wipe(frame->bytes);

@@ -63,8 +63,8 @@ struct StartOutcome {
   Time started = kNoTime;
 };
 
-// Shared with the new process, which runs in our memory until it executes the program. Everything is prepared
-// beforehand, and the new process allocates nothing.
+// The new process uses these values until it executes the program. Until then it shares the memory of this process, so
+// everything is prepared beforehand, and the new process allocates nothing.
 struct Start {
   const StartPlan* plan = nullptr;
   std::vector<SystemLimit> limits;
@@ -98,7 +98,7 @@ int CodeOf(const StartOutcome& outcome) {
 [[noreturn]] void Fail(Start& start, Step step) {
   start.outcome->step = step;
   start.outcome->error = errno;
-  // For a guard, which sees only the code.
+  // The exit code says why the start failed, for a guard that takes over and sees only this code.
   ::_exit(CodeOf(*start.outcome));
 }
 
@@ -204,7 +204,8 @@ void ResetSignals() {
   Fail(start, Step::kExecute);
 }
 
-// Runs in its own copy of the memory. Its title and environment look as if it had been executed.
+// Continues a fork as the first process of a node allocation, in its own copy of the memory. The process sets its title
+// and environment as if it had been executed.
 [[noreturn]] void BecomeAllocation(Start& start) {
   const StartPlan& plan = *start.plan;
   CloseFrom(kAllocationKeyDescriptor + 1);
@@ -236,7 +237,8 @@ int RunChild(void* argument) {
   if (!request.isolation.keeps_privileges && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     Fail(start, Step::kPrivileges);
   }
-  // This overwrites a descriptor of the supervisor that this process does not need.
+  // Puts the key on its fixed descriptor. The supervisor's descriptor with that number is overwritten; this process
+  // does not need it.
   if (plan.key >= 0 && ::dup2(plan.key, kAllocationKeyDescriptor) < 0) Fail(start, Step::kKey);
   ResetSignals();
   std::snprintf(start.pid_text.data(), start.pid_text.size(), "%.*s%ld", static_cast<int>(kTaskPid.size()),
@@ -245,8 +247,8 @@ int RunChild(void* argument) {
   Execute(start);
 }
 
-// Like vfork, but with its own stack: no page table is copied. We continue when the program is executed, and can read
-// what the new process left in `start`.
+// Creates the process like vfork, but with its own stack: no page table is copied. Returns when the program is
+// executed, and then has the results that the new process left in `start`.
 StartOutcome StartProgram(Start& start, int& pid) {
   StartOutcome outcome;
   start.outcome = &outcome;
@@ -255,7 +257,8 @@ StartOutcome StartProgram(Start& start, int& pid) {
   return outcome;
 }
 
-// We continue when it has closed our descriptors, or has ended.
+// Forks the first process of a node allocation. Returns when this process has closed the supervisor's descriptors, or
+// has ended.
 StartOutcome StartAllocation(Start& start, int& pid) {
   std::array<int, 2> ends = {-1, -1};
   void* shared = ::mmap(nullptr, sizeof(StartOutcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

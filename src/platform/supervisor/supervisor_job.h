@@ -22,9 +22,9 @@ struct JobProgram {
   std::string interpreter;  // The interpreter of a script, as its first line names it; empty for a command.
 };
 
-/// A command is searched in the PATH of the job's own environment. A script runs as `script_path`. Its "#!" line is
-/// read here and not by the kernel, because /run is often mounted noexec. With neither a command nor a script, argv is
-/// empty.
+/// Returns the program that the job executes, with its arguments. A command is searched in the PATH of the job's own
+/// environment. A script runs as `script_path`. Its "#!" line is read here and not by the kernel, because /run is often
+/// mounted noexec. With neither a command nor a script, argv is empty.
 JobProgram ResolveProgram(const LaunchRequest& request, const std::string& script_path);
 
 /// The descriptor from which the first process of a node allocation reads the job's key, up to the end of file. It
@@ -57,8 +57,8 @@ struct StartedJob {
   int failure_code = 0;  // model/exit_codes.h
 };
 
-/// Returns when the program has been executed or has failed to. The record is written before the program's first
-/// instruction. Requires: one thread, all signals blocked.
+/// Starts the job's first process. Returns when its program has been executed or could not be executed. The run record
+/// is written before the program's first instruction. Requires: one thread, all signals blocked.
 StartedJob StartJob(const StartPlan& plan);
 
 }  // namespace divvy

@@ -17,8 +17,8 @@ Result<LeaseNote> SupervisorLease::Read() const {
   return note;
 }
 
-// If nothing can be read now, the last known end stays valid: an end that an agent set does not disappear because a
-// disk does.
+// If the file cannot be read now, the last known end stays valid: the end of a lease must not disappear because a disk
+// fails.
 bool SupervisorLease::HasEnded(Duration now) {
   if (!place_.is_set()) return false;
   if (const auto note = Read()) {
@@ -40,14 +40,16 @@ void SupervisorLease::Look(const std::function<void(int signal, Duration grace)>
   }
 }
 
-// Called again after the stop has begun, because no time is left after the machine was suspended meanwhile.
+// Stops the job because its lease has ended. Called again after the stop has begun: if the machine was suspended
+// meanwhile, no time is left.
 void SupervisorLease::CutOff(Duration now, const std::function<void(int signal, Duration grace)>& begin_stop) {
   if (!watch_.was_cut_off && !watch_.is_stopping) {
     watch_.lease_kill_at = now + FenceGraceLeft(watch_.lease_end, now, watch_.grace);
     begin_stop(watch_.stop_signal, watch_.lease_kill_at - now);
     watch_.was_cut_off = true;
   } else if (!watch_.was_cut_off) {
-    // It is being stopped for another reason and got its signal; only the time left may become shorter.
+    // The job is already being stopped for another reason and got its signal. The lease can only make the time until
+    // SIGKILL shorter.
     watch_.lease_kill_at = std::min(watch_.lease_kill_at, watch_.lease_end + kFenceGrace);
   }
   watch_.kill_at = std::min(watch_.kill_at, DueAfter(MonotonicNow(), watch_.lease_kill_at - now));

@@ -18,7 +18,7 @@ class SupervisorLease {
   SupervisorLease(const SupervisorSetup& setup, const LeasePlace& place, SupervisorWatch& watch)
       : setup_(setup), place_(place), watch_(watch) {}
 
-  /// Reads the lease. `now`: BootNow().
+  /// Reads the lease file and returns true if the lease has ended. `now`: the value of BootNow().
   bool HasEnded(Duration now);
   /// Reads the lease, and sets when to do so next. If it has ended, stops the job: `begin_stop` is called once, with a
   /// signal and a grace period, unless the job is being stopped already.

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;  // NOLINT
 constexpr const char* kSaysTerm = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done";
 // Nothing is started after a lease's end, and a busy machine may be slow to start the job.
 constexpr Duration kWhileItStarts = 2s;
-constexpr const char* kCutOff = "its node was cut off: stopped by its lease";
+constexpr const char* kCutOff = "its node lost contact with the controller: stopped when the lease ended";
 
 class JobLease : public LaunchTest {
  protected:

@@ -53,9 +53,10 @@ class Supervisor {
     for (std::size_t i = 0; i < read_ends_.size(); ++i) read_ends_[i].Reset(request_.held[i]);
   }
 
-  /// Returns when the job is over and reported.
+  /// Starts and watches the job. Returns when the job is over and its end was reported.
   void Run();
-  /// Does the same in a guard for a job whose supervisor was killed: the job's processes are our children now.
+  /// Watches the job instead of its supervisor, which was killed. Called in the guard, whose children the job's
+  /// processes are now. Returns when the job is over and its end was reported.
   void TakeOver(const ProcessIdentity& supervisor);
 
  private:

@@ -27,7 +27,7 @@ Duration DueAfter(Duration now, Duration wait) {
 }
 
 bool SupervisorWatch::ReapOne(bool& has_children) {
-  // Uses the system call, because only that also returns the resource usage.
+  // Uses the system call instead of the library's waitid(), because only the system call returns the resource usage.
   has_children = ::syscall(SYS_waitid, P_ALL, 0, &reaped, WEXITED | WNOHANG, &reaped_usage) == 0;
   if (!has_children || reaped.si_pid == 0) return false;
   NoteFirst();
@@ -40,7 +40,8 @@ void SupervisorWatch::NoteFirst() {
   if (first_process == 0 || reaped.si_pid != first_process) return;
   signal = reaped.si_code == CLD_EXITED ? 0 : reaped.si_status;
   code = signal != 0 ? 128 + signal : reaped.si_status;
-  // This order matters to a guard that reads the values if we are killed in between.
+  // The end is recorded after its values. If this process is killed in between, the guard that takes over finds no
+  // incomplete end.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   has_first_ended = true;
   std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -36,7 +36,7 @@ std::optional<std::string> DirectoryWatch::FirstMissing() {
   return missing;
 }
 
-// Runs with the rights of the owner.
+// Looks for the first missing directory. Called with the rights of the files' owner.
 std::optional<std::string> DirectoryWatch::Look() {
   for (const std::string& directory : directories_) {
     if (!IsMissing(directory)) continue;

@@ -69,7 +69,8 @@ bool RunAs(const FileOwner& owner, const std::function<void()>& work) {
   }
   Errand errand = {.owner = owner, .work = work};
 #ifdef __SANITIZE_THREAD__
-  // The sanitizer cannot follow a child that shares its memory. A thread has credentials of its own as well.
+  // The thread sanitizer cannot follow a child that shares its parent's memory. So a thread does the work here; it has
+  // credentials of its own as well.
   int error = 0;
   std::thread([&] {
     DoErrand(errand);
@@ -77,7 +78,7 @@ bool RunAs(const FileOwner& owner, const std::function<void()>& work) {
   }).join();
 #else
   alignas(16) std::array<char, kStackSize> stack;
-  // A signal handler in the child would run a second time on the shared memory.
+  // Blocks all signals, because a handler in the child would change the memory that it shares with this process.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);

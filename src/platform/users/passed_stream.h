@@ -17,9 +17,10 @@ enum class StreamUse {
   kWritten,   // One of our processes writes it: a stream of a terminal's client, or a relay to another machine.
 };
 
-/// Accepts terminals, pipes, regular files, stream sockets (Unix and TCP), /dev/null and similar devices. A descriptor
-/// that we use ourselves must be open for that use. The other end of such a Unix socket must belong to the caller,
-/// unless the caller is root, because every message that we send carries our credentials.
+/// Checks a descriptor that a caller passed as a stream of its job. Accepts terminals, pipes, regular files, stream
+/// sockets (Unix and TCP), /dev/null and similar devices. If divvy itself reads or writes the descriptor, it must be
+/// open for that. If it is then a Unix socket, its other end must belong to the caller, unless the caller is root,
+/// because every message on it carries divvy's credentials.
 ///
 /// Errors: kInvalidArgument says what `fd` is and what is allowed. `name` names the stream in it, such as "standard
 /// output". Cost: a few system calls.

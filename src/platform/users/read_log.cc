@@ -15,7 +15,7 @@ namespace {
 /// The last lines are searched in at most this many bytes at the end of a file.
 constexpr off_t kFarthestBack = 256 << 20;
 
-/// Returns the offset at which the last `lines` lines of the file begin, `kept` or more.
+/// Returns the offset at which the last `lines` lines of the file begin, or `kept` if that is greater.
 off_t TailOffset(int fd, std::int64_t lines, off_t kept) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return 0;
@@ -49,7 +49,8 @@ void Read(int fd, std::size_t most, LogPiece& piece) {
   if (got < 0) piece.error = errno;
 }
 
-/// Removes the zeros that were read where the head was cut during the read. Returns false if nothing is left.
+/// If the head of the file was cut during the read, removes the zeros that were read in its place. Returns false if
+/// nothing is left.
 bool WithoutDropped(int fd, LogPiece& piece) {
   const std::int64_t kept = KeptFrom(fd);
   const std::int64_t begin = piece.next - static_cast<std::int64_t>(piece.text.size());

@@ -27,7 +27,7 @@ Result<std::string> ReadSecret(const std::string& path, std::size_t most, Reader
     return PermissionDenied("others may write " + path + "; chmod 644 it, once you know what is in it");
   if (readers == Readers::kNobody && (about.st_mode & 077) != 0)
     return PermissionDenied("others may read the key in " + path + "; chmod 600 it, or remove it for a new one");
-  // The file may grow after fstat(); reading one extra byte detects that.
+  // Reads one byte more than the file's size, to detect that the file has grown since fstat().
   if (about.st_size > static_cast<off_t>(most)) return CorruptData(path + " is too long");
   std::string text(static_cast<std::size_t>(about.st_size) + 1, '\0');
   std::size_t size = 0;

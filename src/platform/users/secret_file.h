@@ -12,9 +12,9 @@ enum class Readers { kNobody, kAll };
 /// Which files root accepts: those of any user, or only root's own. Other users always accept only their own.
 enum class RootTakes { kAll, kOwn };
 
-/// Errors: kNotFound if there is no file. kPermissionDenied if it cannot be opened, belongs to another user, or is
-/// readable by others. kCorruptData if it is not a regular file or has more than `most` bytes. With kAll others may
-/// read it and it may belong to root, but only its owner may be able to write it.
+/// Reads a small private file, such as a key. Errors: kNotFound if there is no file. kPermissionDenied if it cannot be
+/// opened, belongs to another user, or is readable by others. kCorruptData if it is not a regular file or has more than
+/// `most` bytes. With kAll others may read it and it may belong to root, but only its owner may be able to write it.
 Result<std::string> ReadSecret(const std::string& path, std::size_t most, Readers readers = Readers::kNobody,
                                RootTakes root_takes = RootTakes::kAll);
 

@@ -13,15 +13,15 @@
 
 namespace divvy {
 
-/// Returns the name and the primary group of the account with this uid, or nullopt if there is none.
 struct AccountName {
   std::string name;
   std::int64_t gid = -1;
 };
+/// Returns the name and the primary group of the account with this uid, or nullopt if there is none.
 std::optional<AccountName> AccountNameOf(std::int64_t uid);
 
 /// True if `group` is the name of the primary or a supplementary group of `uid`. A uid without an account is only in
-/// `gid`. Queries the name service at each call, which may take as long as a network lookup.
+/// the group `gid`. Queries the name service at each call, which may take as long as a network lookup.
 bool IsInGroup(uid_t uid, gid_t gid, const std::string& group);
 
 /// Queries the groups of a user once and caches them for a minute.

@@ -18,7 +18,7 @@
 
 namespace divvy {
 
-/// In setrlimit's units; -1 is unlimited. Unset if no rule applies.
+/// The soft and the hard limit of one item, in setrlimit's units; -1 is unlimited. Unset if no rule applies.
 struct LimitPair {
   std::optional<std::int64_t> soft;
   std::optional<std::int64_t> hard;
@@ -27,7 +27,7 @@ struct LimitPair {
 /// Limits by item, such as "nofile" or "memlock".
 using LimitTable = std::map<std::string, LimitPair>;
 
-/// One valid line. Invalid lines are skipped, as PAM does.
+/// One valid line of limits.conf. Invalid lines are skipped, as PAM does.
 struct LimitRule {
   std::string domain;  // "ada", "@group", "*", "1000:2000", "@100:".
   std::string type;    // "soft", "hard", "-".
@@ -52,7 +52,7 @@ struct SystemLimit {
   rlim_t soft = 0;
   std::optional<rlim_t> hard;  // Optional. If unset, the hard limit is not changed.
 };
-/// Converts the limits of UnderRules() that setrlimit knows; leaves out the others.
+/// Converts limits of UnderRules() for SetSystemLimits(). Leaves out the ones that setrlimit(2) does not know.
 std::vector<SystemLimit> SystemLimitsOf(const std::map<std::string, std::int64_t>& limits);
 /// Sets the limits for this process. If it may not set a hard limit, that one stays unchanged. Allocates nothing.
 void SetSystemLimits(std::span<const SystemLimit> limits);

@@ -171,7 +171,7 @@ Result<std::pair<std::int64_t, std::int64_t>> CallerOf(int socket) {
     return refused("it is not a Unix socket");
   if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return refused("it is not connected");
   if (own_size <= sizeof(sa_family_t)) return refused("it was not accepted from a listener");
-  if (peer_size > sizeof(sa_family_t)) return refused("its peer has a name");
+  if (peer_size > sizeof(sa_family_t)) return refused("its other end is a listening socket");
   const PeerCredentials credentials = CredentialsOf(socket);
   if (credentials.uid < 0 || credentials.gid < 0) return refused("the kernel does not report its owner");
   return std::pair(credentials.uid, credentials.gid);

@@ -40,7 +40,7 @@ class RightIssuer {
   /// Loads the key from this file (ours, mode 0600), or creates it if there is none.
   static Result<RightIssuer> Open(const std::string& path);
 
-  /// Cost: about 30 us.
+  /// Signs the right to run jobs as the user with this uid and gid. Cost: about 30 us.
   UserRight Issue(std::int64_t uid, std::int64_t gid) const;
   UserRight IssueByName(std::string_view name) const;
   std::string public_key() const;  // 32 bytes.
@@ -62,8 +62,9 @@ class RightChecker {
   explicit RightChecker(const std::string& public_key, const std::string& controllers_key = "");
 
   bool IsGood(std::int64_t uid, std::int64_t gid, const UserRight& right);
-  /// Checks a right by name that the controller's launcher gave, for the local account with this uid and gid. Queries
-  /// the name service, and again after a minute, because a uid may be given to another user.
+  /// Checks a right that names its user and was signed by the launcher on the controller's machine: whether it is for
+  /// the local account with this uid and gid. Queries the name service, and again after a minute, because a uid may be
+  /// given to another user.
   bool IsGoodByName(std::int64_t uid, std::int64_t gid, const UserRight& right);
   /// If false, IsGoodByName always returns false.
   bool has_controllers_key() const { return controllers_key_ != nullptr; }

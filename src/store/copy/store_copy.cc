@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kRowsPerStep = 4'000;
 constexpr std::size_t kMostProblems = 100;
 
-/// Detects rows that differ by accident. Both halves see every byte.
+/// A hash over rows, in two halves that both depend on every byte. Detects accidental differences, not intended ones.
 struct RowsHash {
   std::uint64_t a = 0xcbf29ce484222325;
   std::uint64_t b = 0x9E3779B97F4A7C15;
@@ -121,7 +121,8 @@ Status EndCopy(WholeStore& from, WholeStore& to) {
     DIVVY_TRY(const std::int64_t value, from.Number("SELECT value FROM meta WHERE key = '" + key + "'"));
     sql += "UPDATE meta SET value = " + std::to_string(value) + " WHERE key = '" + key + "';";
   }
-  // While the mark exists, a run that is interrupted here continues with the next one.
+  // The key 'copying' marks an unfinished copy. If this process is interrupted before the key is removed, the next one
+  // continues the copy.
   DIVVY_CHECK(to.Finish());
   return to.Execute(sql + "DELETE FROM meta WHERE key = 'copying'; COMMIT");
 }

@@ -1,4 +1,4 @@
-// Copies a store from one database to another, and checks one.
+// Copies a store from one database to another, and checks the consistency of a store.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct TableCount {
 };
 
 /// Copies all rows of `from` to `to`, in transactions of some thousand rows, and then compares the rows of both by
-/// count and hash. Each is the path of an SQLite file or a URL of PostgreSQL (whole_store.h). A copy that was
+/// count and hash. `from` and `to` are paths of SQLite files or URLs of PostgreSQL (whole_store.h). A copy that was
 /// interrupted continues where it ended; until it is complete, no daemon opens `to`. kFailedPrecondition if a daemon
-/// has one of them open, or `to` has rows that are not of an unfinished copy. kCorruptData if the copy differs from
-/// `from`. About 9,000 rows a second into PostgreSQL, and 24,000 into SQLite.
+/// has one of them open, or if `to` has rows other than those of an unfinished copy. kCorruptData if the copy differs
+/// from `from`. Copies about 9,000 rows a second into PostgreSQL, and 24,000 into SQLite.
 Result<std::vector<TableCount>> CopyStore(const std::string& from, const std::string& to,
                                           const OnCopyProgress& on_progress);
 
@@ -36,7 +36,8 @@ struct CheckedStore {
   std::vector<TableCount> tables;
   std::vector<std::string> problems;  // One line each, at most about 100.
 };
-/// Reads everything and finds what does not fit together. kFailedPrecondition if a daemon has the store open.
+/// Reads the whole store and reports what is damaged or inconsistent. kFailedPrecondition if a daemon has the store
+/// open.
 Result<CheckedStore> CheckStore(const std::string& where);
 
 }  // namespace divvy

@@ -212,7 +212,7 @@ class WholePostgres : public WholeStore {
 
  private:
   PgConnection& connection() { return *writer_.connection(); }
-  /// SQLite's rowid is a column here.
+  /// Replaces "rowid", SQLite's implicit column, by the name of the column that PostgreSQL has instead.
   static std::string Own(std::string sql) {
     for (std::size_t at = sql.find("rowid"); at != std::string::npos; at = sql.find("rowid", at))
       sql.replace(at, 5, "id");

@@ -1,4 +1,5 @@
-// A store as its tables, row by row, in either database: for copying and checking it while no daemon has it open.
+// Reads and writes the tables of a store row by row, in SQLite or PostgreSQL. Used to copy and check a store while no
+// daemon has it open.
 #pragma once
 
 #include <cstdint>
@@ -30,31 +31,33 @@ struct CopiedTable {
   std::vector<std::string> columns;  // As SQL.
   std::string types;                 // 'n' or 't' for each column.
 };
-/// All tables but meta, in the order in which they are copied.
+/// Returns all tables except `meta`, in the order in which they are copied.
 std::span<const CopiedTable> CopiedTables();
 
 class WholeStore {
  public:
   virtual ~WholeStore() = default;
-  /// Rows with a key after `after` (null: from the first), ascending by key; at most `limit`.
+  /// Returns at most `limit` rows, ascending by key, whose key is greater than `after`. A null cell as `after` begins
+  /// with the first row.
   virtual Result<std::vector<CellRow>> Read(const CopiedTable& table, const Cell& after, std::int64_t limit) = 0;
   /// Inserts the rows in one transaction.
   virtual Status Write(const CopiedTable& table, const std::vector<CellRow>& rows) = 0;
-  /// One or more statements without parameters and rows.
+  /// Runs one or more SQL statements that have no parameters and return no rows.
   virtual Status Execute(const std::string& sql) = 0;
-  /// The first column of the first row; 0 when there is no row.
+  /// Runs a query and returns the first column of its first row; 0 if it has no row.
   virtual Result<std::int64_t> Number(const std::string& sql) = 0;
-  /// Finds damage of the database itself; one line each.
+  /// Lets the database check its own files. Returns one line for each problem.
   virtual Result<std::vector<std::string>> Damage() = 0;
-  /// After the last Write. Makes everything durable, and each later Execute, too.
+  /// Call this after the last Write. It makes everything that was written durable; each later Execute is durable when
+  /// it returns.
   virtual Status Finish() = 0;
   /// The path, or the URL without its secrets.
   virtual const std::string& name() const = 0;
 };
 
 enum class WholeStoreUse {
-  kRead,  // It must exist; a missing file is kNotFound.
-  kFill,  // It is created if necessary, and may be an unfinished copy.
+  kRead,  // The store must exist; a missing file is kNotFound.
+  kFill,  // The store is created if necessary, and may be an unfinished copy.
 };
 
 /// `where` is the path of an SQLite file or a URL of PostgreSQL. kFailedPrecondition if a daemon has it open.

@@ -205,7 +205,7 @@ Result<std::unique_ptr<PgConnection>> PgConnection::Open(const Options& options)
                            ")");
   }
   pq->conninfoFree(parsed);
-  // The URL overrides what is before it.
+  // Parameters in the URL override the ones that are listed before it.
   const char* const keywords[] = {"connect_timeout",  "target_session_attrs",
                                   "keepalives_idle",  "keepalives_interval",
                                   "keepalives_count", "tcp_user_timeout",
@@ -231,7 +231,8 @@ Result<std::unique_ptr<PgConnection>> PgConnection::Open(const Options& options)
 bool PgConnection::is_lost() const { return is_lost_ || pq_.status(connection_) != pq::kConnectionOk; }
 
 bool PgConnection::NoticesEnd() {
-  // The server now sends a notice, or the reason for the end and then the end itself.
+  // If the connection is readable although no statement is running, the server has sent a notice, or has closed the
+  // connection after sending the reason.
   constexpr int kMostReads = 10;
   for (int read = 0; read < kMostReads && !is_lost(); ++read) {
     struct pollfd now = {pq_.socket(connection_), POLLIN, 0};
@@ -386,14 +387,14 @@ PgConnection::Finished PgConnection::Finish(const OnSentRow& on_row) {
         has_failed = true;
         out.error = ErrorOf(result.get());
         out.sql_state = FieldOf(pq_, result.get(), pq::kSqlState);
-        // A proxy or the server says that it does not know the outcome.
+        // With these codes a proxy or the server says that it does not know whether the statement was done.
         if (out.sql_state == "40003" || out.sql_state == "08007") is_lost_ = true;
         out.failed = number;
       }
     }
   }
-  // An error that arrived with the loss of the connection ("terminating connection") is none of the statement: only a
-  // complete answer is trusted.
+  // If the connection was lost, a last error such as "terminating connection" says nothing about the statement. So an
+  // error is trusted only if the answer is complete.
   if (!is_lost()) {
     const ResultPointer sync = Next();
     if (sync == nullptr || pq_.resultStatus(sync.get()) != pq::kPipelineSync) is_lost_ = true;

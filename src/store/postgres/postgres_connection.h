@@ -24,19 +24,19 @@
 
 namespace divvy {
 
-/// `text`, with each byte that is no valid UTF-8, each NUL, and each character from U+10FE00 to U+10FEFF written as
-/// characters of that (private) range, one for each byte.
+/// Returns `text` in a form that PostgreSQL accepts. Each byte that is no valid UTF-8, each NUL, and each character
+/// from U+10FE00 to U+10FEFF is written as characters of that (private) range, one for each byte.
 std::string EscapeText(std::string_view text);
-/// The text that EscapeText was called with.
+/// Reverses EscapeText: returns the original text.
 std::string UnescapeText(std::string_view text);
-/// True for nearly all texts: EscapeText would not change it.
+/// Returns true if EscapeText would not change `text`. That is so for nearly all texts.
 bool IsPlainText(std::string_view text);
 
 /// The values of a statement's parameters.
 class PgParameters final : public Parameters {
  public:
   PgParameters() = default;
-  /// For a few numbers and texts, in order. Texts are copied.
+  /// Makes parameters from numbers and texts, in order. Texts are copied.
   template <typename... Values>
   static PgParameters Of(const Values&... values) {
     PgParameters out;
@@ -51,7 +51,7 @@ class PgParameters final : public Parameters {
   void BindNull(int parameter) override;
   void Clear();
 
-  /// The types of the values, for PgStatement::types.
+  /// Returns one letter per parameter, for PgStatement::types: 'n' for a number, 't' for a text.
   std::string Types() const;
   int count() const { return static_cast<int>(values_.size()); }
 
@@ -84,7 +84,7 @@ class PgConnection {
     std::string url;
     std::string application;  // Shown in pg_stat_activity, to name who holds the database.
     std::string settings;     // SQL that is run first.
-    /// How long one operation may take. Then the connection counts as lost.
+    /// How long one operation may take. After this time the connection counts as lost.
     Duration patience = std::chrono::seconds(30);
     /// How long connecting may take for each host, unless the URL says otherwise. At least 2.
     const char* connect_seconds = "5";
@@ -99,20 +99,20 @@ class PgConnection {
   ~PgConnection();
 
   Status Prepare(const std::vector<PgStatement>& statements);
-  /// One or more statements without parameters; rows are dropped.
+  /// Runs one or more SQL statements without parameters. Rows that they return are ignored.
   Status Execute(const std::string& sql);
   using OnRow = std::function<Status(const Columns&)>;
   /// Runs a prepared statement. An error of `on_row` is returned after the remaining rows were skipped.
   Status Query(const std::string& statement, const PgParameters& parameters, const OnRow& on_row);
   /// Prepares, runs and forgets a statement.
   Status QueryOnce(const std::string& sql, const PgParameters& parameters, const OnRow& on_row);
-  /// The first column of the first row; 0 when there is no row.
+  /// Runs a query and returns the first column of its first row; 0 if it has no row.
   Result<std::int64_t> QueryInteger(const std::string& sql, const PgParameters& parameters = {});
 
   // A transaction in one round trip: Send any number of statements, then Finish. The texts of parameters must live
   // until Send returns.
   void Send(const std::string& statement, const PgParameters& parameters) { Send(statement, {&parameters, 1}); }
-  /// The statement's parameters are those of all rows, one after the other.
+  /// Sends one statement for several rows. Its parameters are the values of all rows, one row after the other.
   void Send(const std::string& statement, std::span<const PgParameters> rows);
   /// Number of statements that were sent since the last Finish.
   std::size_t sent() const { return sent_; }
@@ -123,15 +123,16 @@ class PgConnection {
     std::string sql_state;   // With kFailed.
     std::size_t failed = 0;  // With kFailed: the number of the statement, from 0.
   };
-  /// `on_row` gets the number of the statement, from 0. kFailed: the server reported an error before the last
-  /// statement (COMMIT) was done; the transaction was rolled back. kUnknown: the connection was lost; the transaction
-  /// may have been committed.
+  /// Receives a row that one of the sent statements returned, and the number of that statement, from 0.
   using OnSentRow = std::function<void(std::size_t, const Columns&)>;
+  /// Waits for the results of the sent statements. kFailed: the server reported an error before the last statement
+  /// (COMMIT) was done; the transaction was rolled back. kUnknown: the connection was lost; the transaction may have
+  /// been committed.
   Finished Finish(const OnSentRow& on_row = {});
 
-  /// Nothing can be done any more with this connection.
+  /// Returns true if the connection was lost; it cannot be used any more.
   bool is_lost() const;
-  /// Finds out whether the server has closed the connection while nothing was under way. Does not wait.
+  /// Returns true if the server has closed the connection while no statement was running. Does not wait.
   bool NoticesEnd();
   int server_process() const { return pq_.backendPID(connection_); }
   int server_version() const { return pq_.serverVersion(connection_); }
@@ -143,12 +144,12 @@ class PgConnection {
   PgConnection(const LibPq& pq, const Options& options);
   /// Waits until a result has arrived and everything is sent. False: the connection is lost.
   bool Wait();
-  /// The next result, or null at the end of the results of one statement. Sets is_lost().
   struct Clear {
     const LibPq* pq;
     void operator()(pg_result* result) const { pq->clear(result); }
   };
   using ResultPointer = std::unique_ptr<pg_result, Clear>;
+  /// Returns the next result, or null after the last result of a statement. Sets is_lost_ if the connection is lost.
   ResultPointer Next();
   Status ReadAll(const OnRow& on_row);
   Error Lost() const;
@@ -169,7 +170,8 @@ class PgConnection {
   std::vector<int> formats_;
 };
 
-/// The store's error for an SQLSTATE. kLimitExceeded: nothing was written, and a later try may succeed.
+/// Returns the error of the store for this SQLSTATE, an error code of PostgreSQL. kLimitExceeded: nothing was written,
+/// and a later try may succeed.
 Error ErrorOfSqlState(std::string_view sql_state, const std::string& message, const std::string& shown_url);
 
 }  // namespace divvy

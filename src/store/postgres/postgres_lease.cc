@@ -8,11 +8,12 @@
 namespace divvy {
 namespace {
 
-/// Half of the lease: after a connection that hangs there is time for another one.
+/// An operation may take half of the time of a lease. So if one connection hangs, there is time to renew the lease over
+/// another one.
 constexpr Duration kLeasePatience = kLeaseTime / 2;
 constexpr std::int64_t kSchemaWithLease = 2;
 constexpr Duration kReportEvery = std::chrono::seconds(1);
-/// A controller that reported within this time lives.
+/// A controller that has reported within this time is alive, so its name is in use.
 constexpr Duration kNameIsTaken = std::chrono::seconds(10);
 /// Controllers that were not seen for this time are forgotten.
 constexpr Duration kForgetController = std::chrono::hours(24 * 7);
@@ -41,7 +42,7 @@ std::vector<PgStatement> LeaseStatements() {
        "SELECT name, address, version, certificate, " + kNowSql + " - seen, ahead FROM controllers WHERE seen > " +
            kNowSql + " - " + Number(kForgetController) + " ORDER BY name",
        ""},
-      // Agents reject every epoch that is not greater than the newest that they followed.
+      // The new epoch must be greater than every epoch that agents have seen, because agents reject others.
       {"take",
        "UPDATE lease SET epoch = 1 + greatest(epoch, (SELECT max(value)::bigint FROM settings WHERE key = "
        "'controller.epoch' AND value ~ '^[0-9]{1,18}$')), name = ?1, address = ?2, instance = ?3, since = " +
@@ -92,7 +93,8 @@ Status PostgresLease::Connect() {
   return done;
 }
 
-// A later migration is left to the next leader: the present one may still be of the earlier version.
+// Creates or migrates the tables only if those of the lease are missing. Any other migration is left to the next
+// leader, because the present leader may be of an earlier version.
 Status PostgresLease::CreateTables() {
   DIVVY_TRY(const std::int64_t version, PgSchemaVersion(*connection_));
   if (version >= kSchemaWithLease) return {};
@@ -113,7 +115,7 @@ Status PostgresLease::Run(const std::string& statement, const PgParameters& para
 
 Result<LeaseView> PostgresLease::Beat(std::int64_t epoch) {
   LeaseView view;
-  // The lease first: the rest must not delay it.
+  // Renews the lease first, so that the queries below do not delay it.
   if (epoch != 0) {
     DIVVY_CHECK(Run("renew", PgParameters::Of(epoch), [&](const Columns&) -> Status {
       view.is_renewed = true;
@@ -125,7 +127,7 @@ Result<LeaseView> PostgresLease::Beat(std::int64_t epoch) {
                   std::string(row.Text(3)), Time(Duration(row.Integer(4))), Duration(row.Integer(5))};
     return {};
   }));
-  // A standby looks at the lease more often than it needs to report.
+  // A standby calls this more often than it has to report that it lives.
   const auto now = std::chrono::steady_clock::now();
   view.is_reported = epoch == 0 && now - reported_at_ < kReportEvery;
   if (!view.is_reported)
@@ -147,7 +149,7 @@ Result<LeaseView> PostgresLease::Beat(std::int64_t epoch) {
 
 Result<std::int64_t> PostgresLease::Take() {
   if (connection_ == nullptr) DIVVY_CHECK(Connect());
-  // Refuses a newer schema, which this version cannot lead.
+  // Fails if the schema is newer, because a controller of this version cannot lead with it.
   DIVVY_CHECK(PgSchemaVersion(*connection_));
   std::int64_t epoch = 0;
   DIVVY_CHECK(

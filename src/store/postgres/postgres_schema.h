@@ -16,19 +16,21 @@ struct PgMigration {
   const char* sql;
 };
 
-/// All steps, ascending from 1; an empty database has version 0.
+/// Returns all steps of the migration, ascending from version 1; an empty database has version 0.
 std::span<const PgMigration> PgMigrations();
 
 /// Migrates the database to the last version, all steps in one transaction. Fails with kFailedPrecondition for a newer
 /// schema, or a schema "divvy" of another program, and leaves them unchanged.
 Status MigratePostgres(PgConnection& connection, std::span<const PgMigration> migrations);
-/// Changes nothing. Fails with kNotFound if the database has no store of divvy, and with kFailedPrecondition if its
-/// schema is not of the last version, or another program's.
+/// Checks that the database has divvy's schema in the last version, and changes nothing. Fails with kNotFound if the
+/// database has no store of divvy, and with kFailedPrecondition if the schema has another version or belongs to another
+/// program.
 Status RequirePostgresSchema(PgConnection& connection, std::span<const PgMigration> migrations);
 /// The version of the schema; 0 for a database without tables of divvy. Fails like MigratePostgres.
 Result<std::int64_t> PgSchemaVersion(PgConnection& connection);
 
-/// Makes an empty database that of the cluster `options.cluster`. kFailedPrecondition if it belongs to another one.
+/// Checks that the database belongs to the cluster `options.cluster`. A database that belongs to no cluster yet is
+/// assigned to this one. kFailedPrecondition if the database belongs to another cluster.
 Status CheckCluster(PgConnection& connection, const PostgresOptions& options);
 
 }  // namespace divvy

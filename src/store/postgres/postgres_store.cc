@@ -65,7 +65,7 @@ class PgReader {
       return {};
     }
     last_error_ = done.error();
-    // An attempt that fails at once, as at a server that restarts, is soon worth another one.
+    // If the attempt failed at once, as with a server that restarts, the next attempt is made soon.
     const auto took = std::chrono::steady_clock::now() - now;
     next_attempt_ = now + took +
                     std::clamp<std::chrono::steady_clock::duration>(took * 5, std::chrono::milliseconds(50),
@@ -73,7 +73,8 @@ class PgReader {
     return done;
   }
 
-  /// One value for each row. `name` is a statement that was added; if it is empty, `sql` is run.
+  /// Runs a query and returns one value for each row, made by `convert`. `name`: a prepared statement; if it is empty,
+  /// `sql` is run.
   template <typename Convert>
   auto Read(const std::string& name, const std::string& sql, const PgParameters& parameters, Convert convert) {
     using Value = typename decltype(convert(std::declval<const Columns&>()))::value_type;
@@ -121,8 +122,8 @@ Result<std::int64_t> ReadNumber(PgReader& reader, const std::string& sql) {
   return values.empty() ? 0 : values.front();
 }
 
-/// Calls `take` with all live jobs, ascending by id. In parts, each of which is read again if the connection is lost.
-/// `take` returns false to stop.
+/// Calls `take` with all live jobs, ascending by id. Reads the jobs in parts; a part is read again if the connection is
+/// lost. `take` returns false to stop.
 Status ReadLive(PgReader& reader, const std::function<bool(std::vector<JobRecord>)>& take) {
   const std::string page = "SELECT " + RowColumns() + " FROM jobs WHERE state < 6 AND id > ?1 ORDER BY id LIMIT ?2";
   std::int64_t last = INT64_MIN;
@@ -136,7 +137,8 @@ Status ReadLive(PgReader& reader, const std::function<bool(std::vector<JobRecord
 
 const std::string kCommitsSql = "SELECT commits FROM writer";
 
-// A transaction that is not in the snapshot is read the next time: its number is not below the snapshot's first.
+// Reads the rows that were changed since the last call. A transaction that is still running now is read in the next
+// call: `since` is not greater than its number.
 Status ReadChanges(PgReader& reader, FollowedJobs& jobs) {
   DIVVY_TRY(const std::int64_t since, ReadNumber(reader, "SELECT txid_snapshot_xmin(txid_current_snapshot())"));
   DIVVY_TRY(auto records, reader.Read("", "SELECT " + RowColumns() + " FROM jobs WHERE changed >= ?1",
@@ -158,7 +160,8 @@ class PostgresFollower final : public StoreFollower {
 
   Status Follow() override {
     if (is_stopping_) return Unreachable("stopped");
-    // After a reconnection it may be another server, whose transactions have smaller numbers, or which has lost some.
+    // After a reconnection the server may be another one, whose transactions have smaller numbers, or which has lost
+    // some transactions.
     if (jobs_->since != 0) {
       const unsigned before = reader_.opens();
       const Status done = ReadChanges(reader_, *jobs_);
@@ -252,7 +255,8 @@ Result<bool> PostgresStore::PruneStep(Time finished_before) {
   return writer_.PruneStep(finished_before);
 }
 
-// Only this process writes, so the parts fit together. For a reader, jobs may be older than the settings.
+// The parts of the state are read one after the other. They are consistent in the process that writes. In a reader,
+// jobs may be older than the settings.
 Result<Store::Loaded> PostgresStore::Load() {
   Loaded loaded;
   const auto number = [&](const std::string& sql) { return ReadNumber(scanner_, sql); };
@@ -276,7 +280,7 @@ Result<Store::Loaded> PostgresStore::Load() {
                                              return std::pair(std::string(row.Text(0)), std::string(row.Text(1)));
                                            }));
   DIVVY_TRY(const std::int64_t next, number("SELECT value FROM meta WHERE key = 'next_id'"));
-  // Never a used id, even if a batch came without its counter.
+  // The next id is never one that a job has, even if a batch was written without the counter of ids.
   DIVVY_TRY(const std::int64_t free, number("SELECT id + array_count + 1 FROM jobs ORDER BY id DESC LIMIT 1"));
   loaded.next_id = static_cast<std::uint64_t>(std::max(next, free));
   DIVVY_TRY(const std::int64_t total, number("SELECT value FROM meta WHERE key = 'jobs_total'"));

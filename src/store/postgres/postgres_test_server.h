@@ -75,7 +75,8 @@ class TestServer {
       if (::waitpid(pid_, &status, WNOHANG) == pid_) pid_ = Start(words);
     }
   }
-  /// SIGKILL and SIGQUIT: a crash, with recovery at the next start. SIGINT: in order.
+  /// Ends the server. SIGKILL and SIGQUIT are like a crash: the next start recovers the database. SIGINT is an orderly
+  /// end.
   void Kill(int signal) {
     if (pid_ <= 0) return;
     ::kill(pid_, signal);

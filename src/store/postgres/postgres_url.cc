@@ -19,7 +19,7 @@ Span PasswordOfUser(std::string_view url, std::size_t user) {
   const std::size_t first = url.find('@', user);
   const std::size_t colon = url.find(':', user);
   if (first == std::string_view::npos || colon > first) return {};
-  // "host:5432/db?options=x@y" has a port, and no user.
+  // In "host:5432/db?options=x@y" the text after the colon is a port and no password.
   const std::string_view after = url.substr(colon + 1, first - colon - 1);
   const std::string_view port = after.substr(0, after.find_first_of("/?,"));
   const bool is_port = port.size() < after.size() && port.find_first_not_of("0123456789") == std::string_view::npos;

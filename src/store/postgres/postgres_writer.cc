@@ -26,11 +26,11 @@ constexpr int kOldestServer = 120'000;
 constexpr std::int64_t kPgJobsPerPrune = 1'000;
 constexpr std::int64_t kPgCapturesPerPrune = 1'000;
 constexpr auto kBetweenAttempts = std::chrono::milliseconds(100);
-/// A session that was just ended is gone within moments.
+/// The pause between attempts to take the lock. A session that was just ended is gone within moments.
 constexpr auto kBetweenLocks = std::chrono::milliseconds(10);
 // How long a new writer waits for the lock: the server notices within moments that a process on its machine was killed.
 constexpr auto kLockTimeout = std::chrono::seconds(5);
-// "divv", as in SQLite's application_id.
+// The key of the advisory lock: "divv" as a number, as in SQLite's application_id, and 1.
 const std::string kLock = "(1684633206, 1)";
 
 // PostgreSQL cuts an application_name after 63 bytes, and TakeLock compares it.
@@ -41,7 +41,7 @@ std::string HostNameText() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
 }
 
-/// Differs for each writer, also between machines with the same name and process id.
+/// Returns a text that is different for each writer, even on machines with the same name and for equal process ids.
 std::string UniqueText() {
   std::random_device random;
   return std::to_string(random()) + "-" + std::to_string(random());
@@ -108,7 +108,8 @@ std::vector<PgStatement> WriterStatements(std::size_t rows) {
        MustChangeOne("UPDATE writer SET commits = ?2 WHERE epoch = ?1 AND commits = ?2 - 1 AND " + HasLease("?3")),
        "nnn"},
       {"check_epoch", "SELECT 1 / count(*) FROM writer WHERE epoch = ?1 AND " + HasLease("?2"), "nn"},
-      // Only an array element needs a look at another row.
+      // The column has_own_name after the parameters is 1 for a job that is not an array element. For an element it
+      // depends on the row of the array.
       {"insert_job", insert_jobs + RowsSql(1, columns, ", 1"), row},
       {"insert_jobs", insert_jobs + RowsSql(rows, columns, ", 1"), Repeated(row, rows)},
       {"insert_element",
@@ -198,7 +199,8 @@ Status LockForWriting(PgConnection& connection, std::int64_t lease) {
     DIVVY_TRY(const std::int64_t has_lock,
               connection.QueryInteger("SELECT pg_try_advisory_lock" + kLock + "::int::bigint"));
     if (has_lock != 0) break;
-    // Only a controller that no longer leads can hold the lock. It may be stopped in the middle of a commit.
+    // If this controller has the lease, the lock can only be held by a controller that no longer leads. Ends that one's
+    // session: it may have been stopped in the middle of a commit.
     if (lease != 0) {
       DIVVY_CHECK(connection.QueryInteger(
           "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND granted AND "
@@ -237,7 +239,7 @@ Status PostgresWriter::TakeLock() {
                               " and encoding " + encoding +
                               "; divvy needs version 12 or later and a database with encoding UTF8");
   }
-  // The session that this process lost may still wait for its client.
+  // The session of this process's lost connection may still exist on the server and hold the lock.
   if (server_process_ != 0) {
     DIVVY_CHECK(
         connection_->QueryInteger("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
@@ -245,7 +247,8 @@ Status PostgresWriter::TakeLock() {
                                   PgParameters::Of(std::int64_t{server_process_}, application_)));
   }
   const Status locked = LockForWriting(*connection_, options_.lease);
-  // While this process reconnects, the holder can only be its own old session, or the epoch tells.
+  // While this process reconnects, the holder of the lock is usually its own old session, so a later try may succeed.
+  // If it is another writer, the epoch shows that.
   if (!locked && locked.error().code == ErrorCode::kFailedPrecondition && term_.is_open())
     return LimitExceeded(locked.error().message);
   DIVVY_CHECK(locked);
@@ -308,9 +311,9 @@ Result<bool> PostgresWriter::WasCommitted(std::int64_t number) {
 
 Status PostgresWriter::Write(const std::vector<Batch>& batches) {
   DIVVY_CHECK(CheckSpecs(batches));
-  // Once more after a connection that broke before the commit happened, which is usually an idle one.
+  // Tries again if the connection was lost before the commit happened. Usually an idle connection had been lost before.
   for (int attempt = 0; attempt < 3; ++attempt) {
-    // Nothing was sent yet, so there is no unknown outcome.
+    // No statement was sent yet, so it is safe to replace a connection that the server has closed.
     if (connection_ != nullptr && connection_->NoticesEnd()) connection_.reset();
     if (connection_ == nullptr) {
       const Status done = Connect();
@@ -377,7 +380,7 @@ PgConnection::Finished PostgresWriter::PutCaptures(const std::vector<Batch>& bat
   if (missing.empty()) return {PgConnection::Outcome::kDone, {}, {}, 0};
   sent_.clear();
   Send("begin");
-  // The commit that follows makes these rows durable, too.
+  // This transaction need not be synced: the commit that follows makes its rows durable, too.
   Send("need_no_sync");
   parameters_.Bind(1, term_.epoch());
   parameters_.Bind(2, options_.lease);

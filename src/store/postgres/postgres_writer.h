@@ -35,13 +35,14 @@ class PostgresWriter {
   /// Connects, takes the lock, migrates the schema and checks the cluster. kFailedPrecondition if another writer holds
   /// the database (it is named), it belongs to another cluster, or its schema is newer.
   Status Open();
-  /// See Store::Commit. Waits for the database after it lost the connection, until the outcome is known.
+  /// Writes the batches like Store::Commit. If the connection is lost meanwhile, waits for the database until it is
+  /// known whether the transaction was committed.
   Status Write(const std::vector<Batch>& batches);
-  /// See Store::PruneStep.
+  /// Removes old jobs, at most 1,000. Returns true while there is more to do. See Store::PruneStep.
   Result<bool> PruneStep(Time finished_before);
-  /// For copying a whole store. Null after the connection was lost.
+  /// Returns the connection, for copying a whole store. Null after the connection was lost.
   PgConnection* connection() { return connection_.get(); }
-  /// Ends the waiting of Write, which then fails. May be called by another thread.
+  /// If Write waits for the database, makes it stop and fail. May be called by another thread.
   void StopWaiting() { is_stopping_ = true; }
   /// How often the writer has connected. May be read on any thread.
   const std::atomic<unsigned>& connects() const { return connects_; }
@@ -70,7 +71,8 @@ class PostgresWriter {
     std::size_t count = 0;
   };
   static constexpr std::size_t kRowsInGroup = 16;
-  /// The parameters of a further row. Sends the group first if it is full.
+  /// Adds a row to the group, and returns the row's parameters for the caller to set. If the group is full, sends it
+  /// first.
   PgParameters& AddRow(Group& group);
   void SendGroup(Group& group);
   void SendBegin();
@@ -83,7 +85,7 @@ class PostgresWriter {
   /// Sends ROLLBACK for the transaction that failed with `finished`. Drops the connection if that fails too, or if the
   /// server has become a read-only standby.
   void RollBack(const PgConnection::Finished& finished);
-  /// Runs what was sent between SendBegin and now as one transaction.
+  /// Runs the statements that were sent since SendBegin as one transaction.
   PgConnection::Finished Finish(const PgConnection::OnSentRow& on_row = {});
 
   PostgresOptions options_;
@@ -111,10 +113,10 @@ class PostgresWriter {
 Status LockForWriting(PgConnection& connection, std::int64_t lease);
 Status UnlockForWriting(PgConnection& connection);
 
-/// The types of RowParameters, for PgStatement::types.
+/// Returns the types of the parameters of RowParameters(), in the form of PgStatement::types.
 std::string RowTypes();
 
-/// The first settings of every connection.
+/// SQL with the settings that every connection begins with.
 extern const char* const kPgSettings;
 
 }  // namespace divvy

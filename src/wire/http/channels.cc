@@ -9,7 +9,8 @@
 namespace divvy {
 namespace {
 
-/// Credit is confirmed in large steps, so that its messages cost little compared to the data.
+/// The receiver confirms consumed bytes only in steps of at least this size, so that the confirmations cost little
+/// compared to the data.
 constexpr std::size_t kCreditFrom = Channels::kWindow / 4;
 
 }  // namespace
@@ -96,7 +97,8 @@ Status Channels::OnMessage(std::string_view message) {
   if (what == 'o') return OnOpened(*number, message);
   const auto found = channels_.find(*number);
   if (found == channels_.end()) {
-    // The channel may have been reset by us just now. A number that was never used is an error.
+    // The channel does not exist. That is no error if it existed before, because this end may just have reset it. A
+    // number that was never used is an error.
     if (IsOurs(*number) ? *number < next_ : *number <= last_theirs_) return {};
     return InvalidArgument("a message arrived for a stream that was never opened");
   }

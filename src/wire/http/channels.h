@@ -26,7 +26,7 @@ namespace divvy {
 
 class Channels {
  public:
-  /// JSON messages never start with this byte.
+  /// The first byte of every frame of a channel. JSON messages never start with it.
   static constexpr char kMark = '\x01';
   static constexpr std::size_t kWindow = std::size_t{64} << 10;
   static constexpr std::size_t kMost = 512;
@@ -37,19 +37,22 @@ class Channels {
 
   /// Called only from OnMessage, Wake and Clear. Each callback may be null, and each may end the channel.
   struct Listener {
-    /// At most kWindow bytes arrive between two calls of Consumed.
+    /// Receives bytes from the other end: at most kWindow between two calls of Consumed.
     std::function<void(std::string_view bytes)> on_bytes;
-    /// Sending is possible again.
+    /// Called when bytes can be sent again, after room() was 0.
     std::function<void()> on_room;
-    /// The other end will send no more.
+    /// Called when the other end has ended its direction: no more bytes will arrive.
     std::function<void()> on_end;
-    /// The channel is over; no callback follows. `why`: the other end's reason, or that the session is over.
+    /// Called when the channel is over; no other callback follows. `why`: the reason that the other end gave, or that
+    /// the session is over.
     std::function<void(const std::string& why)> on_closed;
   };
-  /// The other end has opened a channel. Accept or Reset it before returning.
+  /// Called when the other end has opened a channel. The callback must call Accept or Reset for this channel before it
+  /// returns.
   using OnOpen = std::function<void(std::uint64_t number, std::string_view purpose)>;
 
-  /// `has_room`: whether the link accepts stream data now. Null: always.
+  /// `send` sends a message over the session's link. `has_room` returns whether the link accepts bytes of channels now;
+  /// null: it always does.
   Channels(Side side, std::function<void(std::string message)> send, OnOpen on_open,
            std::function<bool()> has_room = {})
       : side_(side),
@@ -60,19 +63,20 @@ class Channels {
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
-  /// Fails with kLimitExceeded if there are too many channels.
+  /// Opens a channel and returns its number. Fails with kLimitExceeded if there are too many channels.
   Result<std::uint64_t> Open(std::string_view purpose, Listener listener);
   void Accept(std::uint64_t number, Listener listener);
   bool Has(std::uint64_t number) const { return channels_.contains(number); }
-  /// How many bytes may be sent now. 0 if there is no such channel, it was ended, or the link has no room. Data of
-  /// other channels may reduce it.
+  /// How many bytes may be sent now. 0 if there is no such channel, if End was called for it, or if the link has no
+  /// room. Bytes that are sent on other channels may reduce this number.
   std::size_t room(std::uint64_t number);
   /// Number of bytes sent on the channel, the most recent ones, that the other end has not confirmed as consumed.
   std::size_t Unconfirmed(std::uint64_t number) const;
   /// Sends at most room() bytes and drops the rest. This and the calls below do nothing if the channel no longer
   /// exists.
   void Send(std::uint64_t number, std::string_view bytes);
-  /// The receiver has consumed this many of the bytes from on_bytes.
+  /// Call this when the receiver has consumed so many of the bytes that it got by on_bytes. The other end may then send
+  /// more.
   void Consumed(std::uint64_t number, std::size_t bytes);
   /// Ends the sending direction. A channel that both ends have ended is removed.
   void End(std::uint64_t number);
@@ -82,9 +86,9 @@ class Channels {
   /// Handles a link message for which IsOne is true. kInvalidArgument: the message is invalid, so the caller must close
   /// the connection.
   Status OnMessage(std::string_view message);
-  /// The link may have room again: notifies the channels that found none.
+  /// Call this when the link may have room again. If a channel found none before, calls on_room of the channels.
   void Wake();
-  /// The session is over: closes all channels.
+  /// Call this when the session is over. Closes all channels with the reason `why`.
   void Clear(const std::string& why);
   std::size_t size() const { return channels_.size(); }
 

@@ -45,8 +45,8 @@ std::string_view KindText(Exposition::Kind kind, bool is_open) {
 
 }  // namespace
 
-// RFC 9110, 12.5.1: the form with the higher weight; for equal weights OpenMetrics. A wildcard requests neither
-// explicitly, so it gets the default.
+// Chooses the format with the higher weight in the Accept header (RFC 9110, 12.5.1), and OpenMetrics if both weights
+// are equal. A wildcard names neither format, so it gets the default.
 Exposed ExposedBy(std::string_view accept) {
   double open = 0;
   std::optional<double> plain;

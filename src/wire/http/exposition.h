@@ -13,9 +13,9 @@ namespace divvy::wire {
 
 enum class Exposed { kPrometheus, kOpenMetrics };
 
-/// The format that a scraper's Accept header requests. Prometheus' format if it names neither.
+/// The format that a scraper's Accept header requests. Prometheus' own format if the header names neither format.
 Exposed ExposedBy(std::string_view accept);
-/// The Content-Type of the answer.
+/// The Content-Type header of an answer in this format.
 std::string_view ContentTypeOf(Exposed form);
 
 class Exposition {
@@ -31,8 +31,8 @@ class Exposition {
   /// name must end with; empty: none. A family without samples is not written.
   void Begin(std::string_view name, Kind kind, std::string_view unit, std::string_view help);
   void Add(const Labels& labels, double value);
-  /// For kHistogram. `counts`: the number of values in each bucket. There is one more than `bounds`: the last bucket is
-  /// unbounded.
+  /// Adds a sample to a family of kind kHistogram. `bounds`: upper bounds of the buckets. `counts`: the number of
+  /// values in each bucket; one more than `bounds`, because the last bucket has no upper bound.
   void AddHistogram(const Labels& labels, std::span<const double> bounds, std::span<const std::uint64_t> counts,
                     double sum);
   /// Ends the text and returns it.

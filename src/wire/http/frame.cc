@@ -13,7 +13,7 @@ constexpr std::size_t kHeadBytes = 2;  // Kind and flags.
 constexpr std::uint8_t kCompressed = 1;
 /// Size of the prefix of compressed bytes: their uncompressed size.
 constexpr std::size_t kUnpackedBytes = 8;
-/// Returned bytes are dropped from the buffer once there are this many.
+/// The bytes of returned frames are removed from the buffer once there are this many of them.
 constexpr std::size_t kDropFrom = std::size_t{64} << 10;
 
 /// Returns an empty string if compression saves nothing.

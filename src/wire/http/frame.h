@@ -18,7 +18,8 @@
 namespace divvy {
 
 inline constexpr std::size_t kCompressFrom = 256;
-/// A submission has at most 32 MiB (wire/http/http.h). As an order it also includes the job record.
+/// A submission has at most 32 MiB (wire/http/http.h). The message that launches the job on a node also has the job
+/// record.
 inline constexpr std::size_t kFrameBytes = std::size_t{40} << 20;
 
 /// The numbers never change, because both ends may have different versions.
@@ -65,9 +66,10 @@ class FrameReader {
   std::optional<Error> error_;
 };
 
-/// Numbers inside payloads are 8 bytes, big endian.
+/// Appends a number to a payload: 8 bytes, big endian.
 void AppendNumber(std::string& out, std::uint64_t number);
-/// Removes a number from the front of `from`. Returns nothing if there are too few bytes.
+/// Removes a number (8 bytes, big endian) from the start of a payload and returns it. Returns std::nullopt if there are
+/// too few bytes.
 std::optional<std::uint64_t> TakeNumber(std::string_view& from);
 
 }  // namespace divvy

@@ -15,7 +15,7 @@ std::string Gzip(std::string_view bytes) {
   if (::deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK)
     return "";
   std::string packed(::deflateBound(&stream, bytes.size()), '\0');
-  // zlib only reads from it, although its type is not const.
+  // zlib only reads the input, although the type of this member is not const.
   stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());

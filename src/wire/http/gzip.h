@@ -6,7 +6,7 @@
 
 namespace divvy {
 
-/// RFC 1952, at zlib's best level. Empty if memory runs out.
+/// Compresses bytes to the gzip format (RFC 1952), at zlib's best level. Returns an empty string if memory runs out.
 std::string Gzip(std::string_view bytes);
 
 }  // namespace divvy

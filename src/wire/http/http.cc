@@ -200,7 +200,8 @@ bool HttpMessageReader<Message>::Advance() {
     waits_for_more_ =
         ec == http::error::need_more && used_ < buffer_.size() && parser_->is_header_done() && parser_->chunked();
     if (ec == http::error::need_more) {
-      // Body bytes are consumed as they arrive. So the unused bytes are a header, a chunk header or a trailer.
+      // Bytes of a body are consumed as they arrive. So bytes that are still unused belong to a header, a chunk header
+      // or a trailer, for which the limit holds.
       if (buffer_.size() - used_ > limits_.header_bytes) error_ = Explain(http::error::header_limit, limits_);
       break;
     }

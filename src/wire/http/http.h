@@ -42,7 +42,7 @@ class PassedFds {
   std::size_t size() const { return fds_.size(); }
   bool empty() const { return fds_.empty(); }
   const std::vector<int>& peek() const { return fds_; }
-  /// The caller now owns the descriptors and must close them.
+  /// Returns the descriptors. The caller then owns them and must close them.
   std::vector<int> Take() { return std::exchange(fds_, {}); }
 
  private:
@@ -51,7 +51,7 @@ class PassedFds {
 };
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
-/// The value of the first header of that lower-case name, or "".
+/// Returns the value of the first header with this name, which must be in lower case. Returns "" if there is none.
 std::string_view FindHeader(const HttpHeaders& headers, std::string_view name);
 
 struct HttpRequest {
@@ -92,25 +92,27 @@ class HttpMessageReader {
   HttpMessageReader& operator=(HttpMessageReader&&) noexcept;
   ~HttpMessageReader();
 
-  /// Keeps the bytes for Next.
+  /// Adds bytes that were received on the connection. Next parses them.
   void Feed(std::string_view bytes);
-  /// Returns the next complete message. Returns nothing if more bytes are needed, or after an error. Bytes after the
-  /// message stay buffered, so a caller that is busy can just call later.
+  /// Returns the next complete message, or std::nullopt if more bytes are needed or after an error. Bytes after the
+  /// message stay buffered, so a busy caller can call this later.
   std::optional<Message> Next();
-  /// No more bytes will arrive. Completes an answer whose body ends with the connection.
+  /// Call this when the peer has closed the connection. Completes an answer whose body ends with the connection.
   void FinishInput();
 
   const std::optional<HttpError>& error() const { return error_; }
-  /// Total bytes fed, and the bytes that belong to messages which Next has returned.
+  /// fed() is the number of bytes that were passed to Feed; consumed() is the number of these that belong to messages
+  /// which Next has returned.
   std::uint64_t fed() const { return fed_; }
   std::uint64_t consumed() const { return consumed_; }
-  /// Between messages: no byte of the next one was received.
+  /// Returns true between two messages: no byte of the next message was received.
   bool is_idle() const;
-  /// Whether the header is complete and asks for a "100 Continue" before the body. True once per message.
+  /// Returns true if the header of the message is complete and asks for a "100 Continue" before the body. Returns this
+  /// only once per message.
   bool TakeExpectsContinue();
 
-  /// The incomplete message, once its header is complete, else null. For endless bodies, whose pieces TakePartialBody
-  /// returns as they arrive.
+  /// Returns the message whose header is complete and whose body is still arriving; null if there is none. For bodies
+  /// without an end; TakePartialBody returns their pieces as they arrive.
   const Message* Partial() const;
   std::string TakePartialBody();
 
@@ -140,7 +142,7 @@ struct SerialiseOptions {
 };
 void Serialise(const HttpResponse& response, const SerialiseOptions& options, std::string& out);
 std::string Serialise(const HttpResponse& response);
-/// One chunk of a chunked body; the empty one ends it.
+/// Appends one chunk of a chunked body to `out`. An empty chunk ends the body.
 void SerialiseChunk(std::string_view chunk, std::string& out);
 
 /// Appends a client's request to `out`. `target`: path and query, already encoded. `body`: application/json.
@@ -150,10 +152,11 @@ void SerialiseRequest(std::string_view method, std::string_view target, std::str
 
 /// Encodes everything except letters, digits and -._~ as %XX, for one path segment or query value.
 std::string PercentEncode(std::string_view text);
-/// Returns nothing if a '%' is not followed by two hex digits. `plus_is_space`: as in queries.
+/// Replaces each %XX by the character that it encodes. Returns std::nullopt if a '%' is not followed by two hexadecimal
+/// digits. `plus_is_space`: a '+' becomes a blank, as in queries.
 std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space);
 
-/// "Not Found".
+/// Returns the phrase that follows a status in an answer: "Not Found" for 404.
 std::string_view ReasonPhrase(int status);
 
 }  // namespace divvy

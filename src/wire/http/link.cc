@@ -78,7 +78,7 @@ Result<std::optional<std::string>> Link::OnFrame(Frame frame) {
     return InvalidArgument("a message is truncated or invalid");
   DIVVY_CHECK(Acknowledge(*acknowledged));
   if (*number <= received_) {
-    // A duplicate. The other end sent it again, so it does not know that we have it.
+    // This message was received before. The other end sent it again, so it must be acknowledged again.
     told_ = std::min(told_, *number - 1);
     return std::optional<std::string>();
   }

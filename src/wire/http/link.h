@@ -31,12 +31,12 @@ class Link {
  public:
   explicit Link(LinkLimits limits = {}) : limits_(limits) {}
 
-  /// Keeps the message until it is acknowledged. kLimitExceeded: too much is unacknowledged already, or the message is
-  /// too long; it is not kept.
+  /// Sends a message, and keeps it until the other end has acknowledged it. kLimitExceeded: too many messages are not
+  /// acknowledged yet, or this message is too long. Then the message is not kept.
   Status Send(std::string message);
   bool has_room() const { return kept_.size() < limits_.messages && kept_bytes_ < limits_.bytes; }
-  /// Whether less than half of the limits is used. Messages that can wait use this, so that they leave room for the
-  /// others.
+  /// Returns true if less than half of the limits is used. Messages that can wait are sent only then, so that they
+  /// leave room for urgent ones.
   bool has_room_to_spare() const { return kept_.size() < limits_.messages / 2 && kept_bytes_ < limits_.bytes / 2; }
   /// Number of messages that the other end has not acknowledged, whether they were sent or not.
   std::size_t unacknowledged() const { return kept_.size(); }
@@ -45,8 +45,9 @@ class Link {
 
   /// The number of the last received message, with which a new connection begins.
   std::uint64_t received() const { return received_; }
-  /// A connection was established, and the other end has received `peer_received` messages. kFailedPrecondition: the
-  /// peer is not of this session. It needs messages that are gone, or has some that were never sent.
+  /// Call this when a connection was established and the other end has reported that it received `peer_received`
+  /// messages. kFailedPrecondition: the other end belongs to another session, since it needs messages that are no
+  /// longer kept, or has received messages that were never sent.
   Status Attach(std::uint64_t peer_received);
   void Detach() { is_attached_ = false; }
   bool is_attached() const { return is_attached_; }

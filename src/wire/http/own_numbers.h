@@ -16,7 +16,7 @@ inline constexpr std::size_t kMostOwnName = 64;                     // In bytes.
 inline constexpr std::size_t kMostOwnNames = 64;                    // Per line.
 inline constexpr std::size_t kMostOwnLines = 50;                    // Per job and second; the last ones count.
 
-/// Values are stored as 32-bit floats.
+/// The greatest value of a job's own metric: values are stored as 32-bit floats.
 inline constexpr double kGreatestOwnNumber = std::numeric_limits<float>::max();
 
 /// Pairs of name and value; the newest value of each name.
@@ -26,11 +26,11 @@ using OwnNumbers = std::vector<std::pair<std::string, double>>;
 bool IsOwnName(std::string_view name);
 /// Whether `value` is neither NaN nor beyond kGreatestOwnNumber.
 bool IsOwnNumber(double value);
-/// Sets the value of `name`: adds it, or replaces the previous value.
+/// Sets the value of `name` in `numbers`: adds the pair, or replaces the previous value.
 void KeepNewest(OwnNumbers& numbers, std::string_view name, double value);
-/// The numbers of one line. Empty if the line is not a JSON object. NaN, Infinity and -Infinity (which Python writes),
-/// numbers beyond kGreatestOwnNumber and null count as missing; the rest of the line is used. With `keeps_missing`,
-/// they are NaN.
+/// Returns the metrics in one line of a job's output. Empty if the line is not a JSON object. NaN, Infinity and
+/// -Infinity (which Python writes), numbers beyond kGreatestOwnNumber and null count as missing; the rest of the line
+/// is used. With `keeps_missing`, such values are returned as NaN.
 OwnNumbers NumbersOfLine(std::string_view line, bool keeps_missing = false);
 
 }  // namespace divvy::wire

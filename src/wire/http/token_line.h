@@ -29,7 +29,7 @@ struct TokenLine {
   friend bool operator==(const TokenLine&, const TokenLine&) = default;
 };
 
-/// Ignores surrounding blanks. Errors never show the secret.
+/// Parses the text of a token. Ignores surrounding blanks. Error messages never show the secret.
 Result<TokenLine> ParseTokenLine(std::string_view text);
 std::string ToString(const TokenLine& line);
 

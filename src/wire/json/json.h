@@ -52,9 +52,10 @@ class JsonWriter {
   void Bool(bool value);
   void Int(std::int64_t value);
   void Unsigned(std::uint64_t value);
-  /// The shortest text that reads back as the same double: 0.5, 1790000000.123456. NaN and infinities become null.
+  /// Writes the shortest text that reads back as the same double: 0.5, 1790000000.123456. NaN and infinities become
+  /// null.
   void Number(double value);
-  /// Bytes that are not valid UTF-8 become U+FFFD.
+  /// Writes a JSON string. Bytes that are not valid UTF-8 become U+FFFD.
   void String(std::string_view text);
   /// Appends text that is JSON already.
   void Raw(std::string_view json);
@@ -97,7 +98,7 @@ class JsonValue {
   bool is_array() const;
   bool is_object() const;
 
-  /// Returns nothing if the value has another kind, or if a number does not fit exactly.
+  /// Returns std::nullopt if the value has another type, or if it is a number that the result cannot represent exactly.
   std::optional<bool> AsBool() const;
   std::optional<std::int64_t> AsInt() const;
   std::optional<std::uint64_t> AsUnsigned() const;
@@ -140,9 +141,9 @@ class JsonDocument {
   JsonDocument& operator=(JsonDocument&&) noexcept;
   ~JsonDocument();
 
-  /// Fails with kInvalidArgument: "line 3, column 7: ...".
+  /// Parses JSON text. Fails with kInvalidArgument: "line 3, column 7: ...".
   static Result<JsonDocument> Parse(std::string text, const JsonLimits& limits = {});
-  /// The same for text that outlives the document.
+  /// Like Parse, but does not take over the text, which must live as long as the document.
   static Result<JsonDocument> ParseInPlace(std::string_view text, const JsonLimits& limits = {});
   JsonValue root() const;
 
@@ -167,7 +168,8 @@ std::string ToJson(const T& value, Fields fields = Fields::kAll) {
   return out;
 }
 
-/// Fails with kInvalidArgument and every error: "gpus[1].index: expected a number, got a string; time_limit: ...".
+/// Parses JSON text to a T. Fails with kInvalidArgument and lists every error: "gpus[1].index: expected a number, got a
+/// string; time_limit: ...".
 template <typename T>
 Result<T> FromJson(std::string_view text, Unknown unknown = Unknown::kIgnore, const JsonLimits& limits = {},
                    std::vector<std::string>* notes = nullptr) {
@@ -183,13 +185,13 @@ Result<T> FromJson(JsonValue json, Unknown unknown = Unknown::kIgnore) {
   return value;
 }
 
-/// The word of an enumerator ("timed_out"); "" for an invalid value.
+/// Returns the word that stands for an enumerator in JSON ("timed_out"); "" for an invalid value.
 std::string_view JsonWordOf(const JsonType& type, std::int64_t value);
 template <typename Enum>
 std::string_view EnumWord(Enum value) {
   return JsonWordOf(kJsonType<Enum>, static_cast<std::int64_t>(value));
 }
-/// The enumerator of a word. Nothing if the word is invalid.
+/// Returns the enumerator for a word of JSON ("timed_out"); std::nullopt if the word is invalid.
 template <typename Enum>
 std::optional<Enum> EnumFromWord(std::string_view word) {
   for (const JsonWord& known : kJsonType<Enum>.words) {

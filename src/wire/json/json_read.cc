@@ -25,7 +25,7 @@ class JsonReading {
     std::string_view name;  // The name of a field, or
     std::size_t index = 0;  // the index of an element, if the name's data is null.
   };
-  /// Enough errors to repair a text, and not more than fit on a screen.
+  /// The most errors that are reported: enough to repair a text, and few enough to fit on a screen.
   static constexpr std::size_t kErrorsTold = 20;
 
   bool Expected(std::string_view what, JsonValue got);
@@ -89,7 +89,7 @@ void Store(std::uint8_t size, std::uint64_t bits, void* value) {
 }
 
 const JsonField* FindField(const JsonType& type, std::string_view name, std::size_t& hint) {
-  // Our own writers keep the struct's order, so the next field nearly always follows the last one found.
+  // divvy writes fields in the order of the struct, so the search begins after the field that was found last.
   std::size_t count = type.fields.size();
   for (std::size_t i = 0; i < count; ++i) {
     std::size_t at = hint + i < count ? hint + i : hint + i - count;

@@ -122,7 +122,8 @@ inline constexpr JsonType kJsonType = DescribeJsonType<T>();
 
 // The two walks, in json_write.cc and json_read.cc.
 void WriteJson(JsonWriter& writer, const JsonType& type, const void* value);
-/// Returns false after an error, which is recorded in `reading`.
+/// Reads `json` into `value`, which has the type that `type` describes. Returns false after an error, which is recorded
+/// in `reading`.
 bool ReadJson(JsonReading& reading, const JsonType& type, JsonValue json, void* value);
 void FailReading(JsonReading& reading, std::string_view message);
 

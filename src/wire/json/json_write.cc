@@ -149,8 +149,8 @@ std::uint64_t LoadUnsigned(const void* p, std::uint8_t size) {
 }
 
 std::int64_t LoadEnum(const JsonType& type, const void* p) {
-  // Only the bits determine the word. Enums over an unsigned byte with values above 127 have the same description on
-  // both sides of the comparison.
+  // The table does not say whether the enum's type is signed. So the value is read as a signed number, and as an
+  // unsigned one if no word has the signed number.
   std::int64_t value = LoadSigned(p, type.size);
   for (const JsonWord& word : type.words) {
     if (word.value == value) return value;

@@ -9,7 +9,8 @@
 namespace divvy::wire {
 namespace {
 
-/// A sweep may have 100,000 values in each of ten columns, at 32 bytes per value.
+/// Limits for a message between agent and controller. It may have a sweep with 100,000 values in each of ten columns,
+/// at 32 bytes per value.
 constexpr JsonLimits kAgentLimits = {std::size_t{40} << 20, 32, std::size_t{1} << 21};
 
 }  // namespace

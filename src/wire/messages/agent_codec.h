@@ -10,19 +10,21 @@
 
 namespace divvy::wire {
 
-/// Returns the newest of `offered` that this build speaks. Fails with kFailedPrecondition, naming both sides' versions.
+/// Returns the newest protocol version of `offered` that this build supports. If there is none, fails with
+/// kFailedPrecondition and names the versions of both sides.
 Result<int> ChooseAgentVersion(const std::vector<int>& offered);
 
-/// Writes only the fields that differ from their defaults.
+/// Returns the message as JSON, with only the fields that differ from their defaults.
 template <typename Message>
 std::string EncodeAgent(const Message& message);
-/// Fails with kInvalidArgument and lists every wrong field by its path.
+/// Parses a message. Fails with kInvalidArgument and lists every invalid field by its path.
 template <typename Message>
 Result<Message> DecodeAgent(std::string_view text);
 
 std::string EncodeAsk(const NumberedQuestion& ask);
 std::string EncodeAnswer(const NumberedAnswer& answer);
-/// Both fail with kInvalidArgument if `payload` is not a valid question or answer.
+/// DecodeAsk parses a question of the controller, DecodeAnswer an agent's answer. Both fail with kInvalidArgument if
+/// the payload is invalid.
 Result<NumberedQuestion> DecodeAsk(std::string_view payload);
 Result<NumberedAnswer> DecodeAnswer(std::string_view payload);
 

@@ -16,20 +16,22 @@ struct JsonType;
 
 namespace divvy::wire {
 
-/// Writes every field, including defaults. Used for the daemon's answers and for --json.
+/// Returns the message as JSON with every field, including defaults. Used for the daemon's answers and for --json.
 template <typename Message>
 std::string Encode(const Message& message);
 
-/// Writes only fields that differ from their defaults, which Decode restores. Used for client requests.
+/// Returns the message as JSON with only the fields that differ from their defaults; Decode restores the others. Used
+/// for client requests.
 template <typename Message>
 std::string EncodeChanged(const Message& message);
 
-/// Ignores unknown fields and sets missing ones to their defaults. Fails with kInvalidArgument and lists every wrong
-/// field by its path.
+/// Parses a message. Ignores unknown fields and sets missing ones to their defaults. Fails with kInvalidArgument and
+/// lists every invalid field by its path.
 template <typename Message>
 Result<Message> Decode(std::string_view text);
 
-/// The same. `notes`, if it is not null, receives a line for each field that has only its name of the last release.
+/// Like Decode above. `notes`, if it is not null, receives a line for each field that was given only under its name in
+/// the last release.
 template <typename Message>
 Result<Message> Decode(std::string_view text, std::vector<std::string>* notes);
 

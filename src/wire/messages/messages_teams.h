@@ -91,7 +91,7 @@ struct OccurrenceView {
   double end = 0;
   bool is_held = false;               // GPUs are reserved for it.
   std::string reason;                 // Why none are reserved.
-  std::vector<ReservedPlace> places;  // The reserved GPUs. They may change until the turn begins.
+  std::vector<ReservedPlace> places;  // The reserved GPUs. They may change until it begins.
 };
 struct ReservationView {
   std::int64_t number = 0;

@@ -1,4 +1,4 @@
-// The text form of the messages between a node and its keeper.
+// The text form of the messages between a node and its keeper, the process that manages the node's shared GPUs.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace divvy::wire {
 
-/// One line without its line feed. Only fields that differ from their defaults.
+/// Returns the message as one line of JSON without a line feed, with only the fields that differ from their defaults.
 template <typename Message>
 std::string EncodeShare(const Message& message);
-/// For KeeperRequest and KeeperLine. Fails with kInvalidArgument and lists every wrong field by its path.
+/// Parses a message: a KeeperRequest or a KeeperLine. Fails with kInvalidArgument and lists every invalid field by its
+/// path.
 template <typename Message>
 Result<Message> DecodeShare(std::string_view text);
 

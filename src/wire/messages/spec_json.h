@@ -10,9 +10,11 @@
 
 namespace divvy {
 
-/// `with_capture`: false if the capture is stored elsewhere (store/ keeps one copy per content).
+/// Returns the specification as JSON. `with_capture`: with the environment and limits that were captured at submission.
+/// They are left out where they are stored separately (the store keeps one copy of equal captures).
 std::string SpecToJson(const JobSpec& spec, bool with_capture);
-/// Times are exact to the microsecond, durations to about 15 digits. Fails with kInvalidArgument and every wrong field.
+/// Parses the text of SpecToJson. Times are exact to the microsecond, durations to about 15 digits. Fails with
+/// kInvalidArgument and lists every invalid field.
 Result<JobSpec> SpecFromJson(std::string_view text);
 
 std::string CaptureToJson(const Capture& capture);

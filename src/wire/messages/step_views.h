@@ -8,8 +8,9 @@
 
 namespace divvy::wire {
 
-/// `job_end`: when the job ended; kNoTime if it has not. `has_commands`: the caller may see the commands.
-/// `allocations`: the job's nodes, if it has several.
+/// Converts the steps of a job to messages of the API. `job_end`: when the job ended; kNoTime if it has not ended.
+/// `has_commands`: includes the commands, because the caller may see them. `allocations`: the job's nodes, if it has
+/// several.
 std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_end, bool has_commands,
                                   const std::vector<AllocationView>& allocations);
 

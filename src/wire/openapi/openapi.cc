@@ -45,7 +45,7 @@ bool IsPlain(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') |
 
 bool IsNamed(const JsonType& type) { return type.kind == JsonKind::kObject || type.kind == JsonKind::kEnum; }
 
-/// "/v1/jobs/{id}/wait": {"id"}.
+/// Returns the names of the parameters in a path: {"id"} for "/v1/jobs/{id}/wait".
 std::vector<std::string_view> PathParameters(std::string_view path) {
   std::vector<std::string_view> names;
   for (std::size_t open = path.find('{'); open != std::string_view::npos; open = path.find('{', open + 1)) {
@@ -125,7 +125,7 @@ void OpenApiText::SchemaBody(const JsonType& type, std::string_view meaning) {
   }
 }
 
-/// The name of a field in the last release: the same values, for clients of that release.
+/// Describes a renamed field a second time, under its name in the last release, for clients of that release.
 void OpenApiText::FormerName(const JsonField& field) {
   writer_.Key(field.former);
   writer_.BeginObject();

@@ -27,7 +27,7 @@ class OpenApi {
  public:
   OpenApi(std::string title, std::string version) : title_(std::move(title)), version_(std::move(version)) {}
 
-  /// The body that every route may return for an error.
+  /// Sets the type of the body that every route may return for an error.
   void SetErrorType(const JsonType& type);
   /// Adds the route and the schemas of its types. A schema has the unqualified name of its type. If two types in
   /// different namespaces share a name, the later one gets a number.

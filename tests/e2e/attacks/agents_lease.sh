@@ -12,7 +12,7 @@ wait_for "bob's job on n1" state_is "$job" running
 record=/var/lib/divvy-launcher/runs/$job
 there kill -9 "$(n1_pid)"
 wait_for "its end by the lease" there grep -q '^complete=1$' "$record"
-there grep -q '^failure=its node was cut off: stopped by its lease$' "$record" || fail "its record says: $(there cat "$record")"
+there grep -q '^failure=its node lost contact with the controller: stopped when the lease ended$' "$record" || fail "its record says: $(there cat "$record")"
 there divvy agent --detach --quiet || fail "the agent did not come again"
 wait_for "n1 again" node_is n1 up
 as bob divvy cancel --grace 0 "$job" >/dev/null

@@ -20,7 +20,7 @@ divvy down >/dev/null
 
 # If the administrator requires isolation and it cannot be enforced, the daemon refuses to start.
 ! serve '[isolation]' 'require = true' 2>refusal || fail "GPUs without device files are served although closing them is required"
-grep -q 'require = true, but GPUs cannot be closed here' refusal || fail "the refusal says: $(cat refusal)"
+grep -q 'require = true, but access to GPUs cannot be denied here' refusal || fail "the refusal says: $(cat refusal)"
 serve '[isolation]' 'require = true' 'device_files = "/var/lib/gpus/gpu*"'
 expect 0 "$(as alice divvy run --gpus 1..2 -- sh -c 'ls -l /var/lib/gpus; head -c 1 /var/lib/gpus/gpu3' 2>/dev/null | wc -c)" "what an elastic job reads"
 job=$(as alice divvy submit --quiet --gpus 1..2 -- true)
