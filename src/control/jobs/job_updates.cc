@@ -177,6 +177,7 @@ Result<std::string> JobUpdates::Update(JobId id, const JobChanges& wanted, const
     if ((changes.end_by || changes.time_limit || changes.begin) && IsWaiting(record.state))
       DIVVY_CHECK(CheckDeadline(record.end_by, record.time_limit, record.begin, now));
   }
+  DIVVY_CHECK(SubmissionLimits::CheckTexts(jobs_.live(), edited, caller));
   if (const Status sound = CheckDependencies(id, edited, changes, outcome); !sound) {
     if (changes.dependencies) dependencies_.ForgetOutcomes(changes.dependencies->all);
     return sound.error();

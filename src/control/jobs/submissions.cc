@@ -66,17 +66,21 @@ Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, c
     DIVVY_CHECK(CheckFeasible(scheduler_, spec.request, pools_.PlacePool(spec.pool)));
     DIVVY_CHECK(feed_.CheckTeamGpus(RecordOf(spec, JobId(), caller, now)));
   }
+  JobRecord record = RecordOf(spec, JobId(jobs_.ids().next), caller, now);
+  if (elements > 0) {
+    record.array_count = static_cast<std::uint32_t>(elements);
+    record.array_waiting = IndexRanges(0, record.array_count - 1);
+  }
+  DIVVY_CHECK(SubmissionLimits::CheckTexts(jobs_.live(), {{record.id, record}}, caller));
   dependencies_.NameElements(spec.dependencies);
+  record.dependencies = spec.dependencies;
   if (Status known = dependencies_.LearnOutcomes(spec.dependencies, outcome); !known) {
     dependencies_.ForgetOutcomes(spec.dependencies);
     return known.error();
   }
 
-  const JobId id(jobs_.ids().next);
-  JobRecord record = RecordOf(spec, id, caller, now);
+  const JobId id = record.id;
   if (elements > 0) {
-    record.array_count = static_cast<std::uint32_t>(elements);
-    record.array_waiting = IndexRanges(0, record.array_count - 1);
     if (spec.array) {
       record.array_at_once = spec.array->at_once;
       if (spec.parameters.empty() && spec.array->indices != IndexRanges(0, record.array_count - 1)) {

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "dialect/options/job_options.h"
+#include "dialect/options/node_options.h"
 
 namespace divvy {
 namespace {
@@ -71,6 +72,12 @@ Status CheckSizes(const JobSpec& spec) {
     return InvalidArgument("spec: labels, notes, node lists, dependencies and other texts have " +
                            std::to_string(bytes) + " bytes together, but a job may have at most " +
                            std::to_string(kMostTextBytes));
+  }
+  for (const auto* list : {&spec.request.node_list, &spec.request.excluded_nodes}) {
+    if (list->size() > static_cast<std::size_t>(dialect::kMostNodes)) {
+      return InvalidArgument("spec.request: a list of nodes has " + std::to_string(list->size()) +
+                             " names, but may have at most " + std::to_string(dialect::kMostNodes));
+    }
   }
   if (spec.parameters.size() > kMostParameters) {
     return InvalidArgument("spec.parameters: there are " + std::to_string(spec.parameters.size()) +

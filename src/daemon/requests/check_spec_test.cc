@@ -24,6 +24,16 @@ TEST(CheckSpec, LabelsAndNotesAreBounded) {
       << wrong.error().message;
 }
 
+TEST(CheckSpec, AListOfNodesHasAtMostAsManyNamesAsAJobMayHaveNodes) {
+  JobSpec spec = Good();
+  spec.request.excluded_nodes.assign(10'000, "n");
+  EXPECT_TRUE(CheckSpec(spec));
+  spec.request.excluded_nodes.emplace_back("n");
+  const Status wrong = CheckSpec(spec);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "spec.request: a list of nodes has 10001 names, but may have at most 10000");
+}
+
 TEST(CheckSpec, ParametersAreCountedBeforeTheyAreCompared) {
   JobSpec spec = Good();
   for (int i = 0; i < 140'000; ++i) spec.parameters.push_back({.name = "p" + std::to_string(i), .values = {"1"}});
