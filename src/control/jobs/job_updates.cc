@@ -94,6 +94,7 @@ Status JobUpdates::CheckChange(const JobRecord& before, const JobRecord& after, 
         List(owners) + ": " + job + " runs as " + before.user.name +
         "; leaders of a team can change when, where and with which resources its jobs run, but not what they run");
   }
+  if (changes.group) DIVVY_CHECK(TeamRules::CheckGroupName(after.group));
   if (const Status may = limits_.CheckPriority(before.priority, after.priority, caller); !may)
     return Error{may.error().code, "priority: " + job + ": " + may.error().message};
   if (changes.time_limit && !caller.is_admin) {

@@ -93,7 +93,7 @@ Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, c
   // As in Slurm, each further component has an id of its own, behind the job's.
   jobs_.ReserveIds(jobs_.ids().next + spec.request.others.size());
   if (!spec.group.empty() && spec.group_limit > 0) {
-    feed_.SetGroupLimit(spec.group, spec.group_limit);
+    feed_.SetGroupLimit(GroupNameOf(spec.group, caller.user.name), spec.group_limit);
   }
 
   JobRecord& kept = jobs_.live().emplace(id, std::move(record)).first->second;
@@ -198,7 +198,7 @@ Result<Forecast> Submissions::Foresee(JobSpec spec, std::uint64_t elements, cons
   const JobTable::Ids ids = jobs_.ids();
   const std::vector<Dependency> dependencies = spec.dependencies;
   // Group limits outlive the jobs that set them, so they are restored.
-  const std::string group = spec.group_limit > 0 ? spec.group : "";
+  const std::string group = spec.group_limit > 0 ? GroupNameOf(spec.group, caller.user.name) : "";
   const std::optional<int> limit = feed_.group_limit(group);
   const auto submitted = Submit(std::move(spec), elements, caller, now, outcome);
   Result<Forecast> forecast = submitted ? Result<Forecast>(ForecastOf(submitted->id, now)) : submitted.error();
