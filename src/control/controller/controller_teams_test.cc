@@ -367,7 +367,8 @@ TEST_F(Teams, AJobGroupCannotHaveTheNameOfATeamCap) {
     changes.group = name;
     const auto changed = world_.controller_.Update(job, changes, world_.ada_, world_.now_, World::NoHistory());
     ASSERT_FALSE(changed) << name;
-    EXPECT_TRUE(changed.error().message.starts_with("a group cannot be called '" + name + "'")) << changed.error().message;
+    EXPECT_TRUE(changed.error().message.starts_with("a group cannot be called '" + name + "'"))
+        << changed.error().message;
   }
 }
 

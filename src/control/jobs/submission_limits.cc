@@ -15,8 +15,7 @@ std::uint64_t TextBytes(const std::vector<std::string>& list) {
 std::uint64_t TextBytes(const JobRecord& record) {
   std::uint64_t bytes = record.name.size() + record.comment.size() + record.pool.size() + record.project.size() +
                         record.request.constraint.size() + TextBytes(record.request.node_list) +
-                        TextBytes(record.request.excluded_nodes) +
-                        record.dependencies.size() * sizeof(Dependency);
+                        TextBytes(record.request.excluded_nodes) + record.dependencies.size() * sizeof(Dependency);
   for (const Component& other : record.request.others) {
     bytes += sizeof other + other.constraint.size() + TextBytes(other.node_list) + TextBytes(other.excluded_nodes);
     for (const auto& [key, value] : other.labels) bytes += key.size() + value.size();
@@ -56,7 +55,7 @@ Status SubmissionLimits::CheckRoom(std::uint64_t jobs, const Caller& caller) con
 
 Status SubmissionLimits::CheckTexts(const std::map<JobId, JobRecord>& live, const std::map<JobId, JobRecord>& changed,
                                     const Caller& caller) {
-  constexpr std::uint64_t kUncounted = 4096;  // Of a user's thousands of jobs, these are some tens of MiB.
+  constexpr std::uint64_t kUncounted = 4096;  // Thousands of such jobs have some tens of MiB.
   std::uint64_t bytes = 0;
   for (const auto& [id, record] : changed) bytes += TextBytes(record);
   if (caller.is_admin || bytes <= kUncounted) return {};

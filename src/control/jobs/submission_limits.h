@@ -24,8 +24,8 @@ class SubmissionLimits {
   Status CheckRoom(std::uint64_t jobs, const Caller& caller) const;
   /// Bytes of node lists, comments and other texts that the live jobs of one user may have together.
   static constexpr std::uint64_t kMostTextOfUser = 64 << 20;
-  /// Fails with kLimitExceeded if the user's live jobs would have more than kMostTextOfUser, with `changed` (jobs of one
-  /// user) instead of their present records. An array counts once more for each waiting element, because an element
+  /// Fails with kLimitExceeded if the user's live jobs would have more than kMostTextOfUser, with `changed` (jobs of
+  /// one user) instead of their present records. An array counts once more for each waiting element, because an element
   /// gets a copy when it starts. Cost: linear in `live` if `changed` has more than a few KiB.
   static Status CheckTexts(const std::map<JobId, JobRecord>& live, const std::map<JobId, JobRecord>& changed,
                            const Caller& caller);

@@ -176,7 +176,9 @@ void ChaosLedger::OnStartDecided(const JobRecord& record, const Controller& cont
   if (limit <= 0) return;
   int running = 0;
   for (const auto& [id, other] : controller.live()) {
-    if (other.group == record.group && other.user.name == record.user.name && IsActive(other.state) && other.array_count == 0) ++running;
+    if (other.group == record.group && other.user.name == record.user.name && IsActive(other.state) &&
+        other.array_count == 0)
+      ++running;
   }
   if (running > limit) Break(record, "starts although its group has reached its limit");
 }
