@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
-#include "daemon/services/service_probe.h"
-
 namespace divvy {
 namespace {
 
@@ -111,43 +107,6 @@ TEST(HaproxyStat, TextOfAReplicaMovesNoColumn) {
   EXPECT_EQ(lines[0].answer_ms, 20);
   EXPECT_EQ(lines[0].failed_checks, 3);
   EXPECT_EQ(lines[1].answer_ms, 21);
-}
-
-PortListeners ListenersIn(std::initializer_list<std::string> sockets) {
-  std::string table =
-      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
-  for (const std::string& socket : sockets) table += "   0: " + socket + "        0 1 1 0 100 0 0 10 0\n";
-  std::istringstream text(table);
-  PortListeners listeners;
-  AddListeners(text, listeners);
-  return listeners;
-}
-std::string Socket(const std::string& local, const std::string& state, int uid) {
-  return local + " 00000000:0000 " + state + " 00000000:00000000 00:00000000 00000000  " + std::to_string(uid);
-}
-
-TEST(ServiceProbe, FindsWhoseProcessListens) {
-  const PortListeners listeners = ListenersIn(
-      {Socket("0100007F:4E20", "0A", 1001), Socket("00000000:4E22", "0A", 1001), Socket("0100007F:4E21", "01", 1002)});
-  EXPECT_TRUE(IsListenerOf(listeners, 1001, 20'000));
-  EXPECT_TRUE(IsListenerOf(listeners, 1001, 20'002));
-  EXPECT_FALSE(IsListenerOf(listeners, 1002, 20'000)) << "another user's process has the port";
-  EXPECT_FALSE(IsListenerOf(listeners, 1002, 20'001)) << "a connection is no listener";
-  EXPECT_FALSE(IsListenerOf(listeners, 1001, 20'003)) << "nobody listens";
-  EXPECT_FALSE(IsListenerOf(listeners, -1, 20'003));
-}
-
-TEST(ServiceProbe, TheNearestListenerGetsTheConnections) {
-  const std::string any6(32, '0');
-  EXPECT_FALSE(IsListenerOf(ListenersIn({Socket("00000000:4E20", "0A", 1001), Socket("0100007F:4E20", "0A", 1002)}),
-                            1001, 20'000));
-  EXPECT_TRUE(IsListenerOf(ListenersIn({Socket("0100007F:4E20", "0A", 1001), Socket(any6 + ":4E20", "0A", 1002)}), 1001,
-                           20'000))
-      << "another user cannot disturb the service from another address";
-  EXPECT_TRUE(IsListenerOf(ListenersIn({Socket("0200007F:4E20", "0A", 1002), Socket(any6 + ":4E20", "0A", 1001)}), 1001,
-                           20'000));
-  EXPECT_FALSE(IsListenerOf(ListenersIn({Socket("00000000:4E20", "0A", 1001), Socket("00000000:4E20", "0A", 1002)}),
-                            1001, 20'000));
 }
 
 }  // namespace
