@@ -36,6 +36,35 @@ TEST(HaproxyConfig, ChecksTokensAndSpeaksTls) {
   EXPECT_NE(text.find("server next 127.0.0.1:8000 disabled ssl verify none\n"), std::string::npos);
 }
 
+TEST(HaproxyConfig, ListensAtIpv6Too) {
+  FrontPlace place{"/state", "0.0.0.0", 100, "::"};
+  FrontService service = Service("chat", 8000);
+  service.certificate = "/c";
+  const std::string text = HaproxyConfig(place, "s", {service});
+  EXPECT_NE(text.find("  bind 0.0.0.0:8000 ssl crt /c ssl-min-ver TLSv1.2\n"
+                      "  bind [::]:8000 ssl crt /c ssl-min-ver TLSv1.2 v6only\n"),
+            std::string::npos);
+}
+
+TEST(HaproxyConfig, UsersShareTheConnectionsAndServicesOfAUserShareHis) {
+  std::vector<FrontService> services;
+  for (std::int64_t user = 0; user < 2; ++user) {
+    services.push_back(Service("chat" + std::to_string(user), 8000 + user));
+    services.back().uid = 1000 + user;
+  }
+  const auto has = [&](std::string_view text) {
+    return HaproxyConfig({"/state", "127.0.0.1", 20'000}, "s", services).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(
+      has("  maxconn 5000\n  tcp-request connection track-sc0 int(1001) table users\n"
+          "  tcp-request connection reject if { sc0_conn_cur gt 5000 }\n"));
+  for (std::int64_t user = 2; user < 8; ++user) {
+    services.push_back(Service("chat" + std::to_string(user), 8000 + user));
+    services.back().uid = 1000 + user;
+  }
+  EXPECT_TRUE(has("reject if { sc0_conn_cur gt 2500 }\n")) << "no user can take the share of another";
+}
+
 TEST(HaproxyConfig, GivesACanaryItsShareOfTheRequests) {
   FrontService service = Service("chat", 8000);
   service.canary_share = 0.125;

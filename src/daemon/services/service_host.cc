@@ -263,6 +263,7 @@ Result<std::string> ServiceHost::Create(wire::ServiceDefinition definition, cons
         "services need HAProxy: install the package haproxy (apt-get install haproxy), or set haproxy = "
         "\"/path/to/haproxy\" in [services] of divvy.toml");
   DIVVY_CHECK(front_.CheckFolder());
+  if (!caller.is_admin) DIVVY_CHECK(front_.CheckChange(std::int64_t{caller.user.uid}));
   DIVVY_CHECK(CheckRoom(settings, nullptr, caller));
   auto service = std::make_unique<Service>();
   service->kept.user = caller.user;
@@ -311,6 +312,14 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   changed.token_hashes = kept.token_hashes;
   changed.certificate = kept.certificate;
   DIVVY_TRY(const std::string about_secrets, ReadSecrets(definition.secrets, changed));
+  const bool has_secrets = changed.token_hashes != kept.token_hashes || changed.certificate != kept.certificate;
+  const bool has_settings = !(settings == kept.settings);
+  if (!caller.is_admin && (has_secrets || has_settings || definition.canary != 0)) {
+    if (const Status may = front_.CheckChange(std::int64_t{kept.user.uid}); !may) {
+      CleanSecretsAfterCommit();
+      return may.error();
+    }
+  }
   if (settings.port != kept.settings.port) {
     if (Status taken = TakePort(settings, service); !taken) {
       CleanSecretsAfterCommit();
@@ -319,11 +328,9 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
     front_.Release(kept.settings.port);
   }
   const Time now = driver_.Now();
-  const bool has_secrets = changed.token_hashes != kept.token_hashes || changed.certificate != kept.certificate;
   kept.token_hashes = std::move(changed.token_hashes);
   kept.certificate = std::move(changed.certificate);
   if (has_secrets) service->scaler->AddEvent("tokens or certificate changed", now);
-  const bool has_settings = !(settings == kept.settings);
   kept.settings = settings;
   if (has_settings) {
     service->scaler->OnSettings();
@@ -518,7 +525,7 @@ void ServiceHost::ServeFront() {
     FrontService& front =
         served.emplace_back(FrontService{settings, SlotsOf(settings), *certificate, *tokens,
                                          service->kept.canary_revision != 0 ? service->kept.canary_share : 0,
-                                         service->kept.canary_revision});
+                                         service->kept.canary_revision, std::int64_t{service->kept.user.uid}});
     for (const wire::ServiceReplica& replica : service->kept.replicas)
       front.slots = std::max(front.slots, replica.slot);
   }
