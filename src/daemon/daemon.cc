@@ -637,6 +637,7 @@ Result<std::shared_ptr<ServiceHost>> Daemon::MakeServices() {
   front.place.listen_host = !config_.services_address.empty() ? config_.services_address
                             : places_.is_machine_wide         ? "0.0.0.0"
                                                               : "127.0.0.1";
+  front.place.listen_host6 = FrontHost6(front.place.listen_host);
   front.place.most_connections = FrontConnections();
   ServiceHost::Ports ports;
   ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };

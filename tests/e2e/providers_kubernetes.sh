@@ -70,7 +70,7 @@ rm "$state/page"
 # A pod that waits for a place is pending. One that has ended is no node, and is removed.
 touch "$state/full"
 order 3 | call create >/dev/null || fail "create: $(cat err)"
-order 1 | call list | grep -q "\"instance\":\"$pod_3\",\"state\":\"pending\"" || fail "lists: $(order 1 | call list)"
+order 1 | call list | grep -q "\"instance\":\"$pod_3\",\"ends_at\":null,\"state\":\"pending\"" || fail "lists: $(order 1 | call list)"
 rm "$state/full"
 is_running() { grep -q '"phase": "Running"' "$state/pods/$1.json"; }
 wait_for "the first pod" is_running "$pod_1"

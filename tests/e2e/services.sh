@@ -125,6 +125,9 @@ all_version_3() { for _ in $(seq 20); do [ "$(curl -s "$url" | cut -d' ' -f1)" =
 WAIT_S=60 wait_for "20 answers in a row of version 3" all_version_3
 
 # kill -9 of HAProxy: it is replaced within a second. kill -9 of the daemon: no request fails, and HAProxy is adopted.
+# A change is applied 2 s after the one before.
+front_settled() { [ "$(front_pids | wc -l)" = 1 ] && ! grep -q "backend c_" "$DIVVY_HOME"/services/front-*.cfg; }
+wait_for "the end of the process with the canary" front_settled
 pid=$(front_pids)
 load 6 100 killed_front
 sleep 2

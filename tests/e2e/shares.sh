@@ -70,7 +70,7 @@ wait_for "the whole-GPU job's end" state_is "$whole" succeeded
 for to in 0 1 0; do wait_for "a to be moved to GPU $to" divvy move "$a" --to $to; done
 is_on() { [ "$(gpus_of "$a")" = "$1" ]; }
 wait_for "a to be where it was moved last" is_on 0
-stays() { divvy move "$a" --to "$(gpus_of "$a")" | grep -q "is on GPU"; }
+stays() { divvy move "$a" --to "$(gpus_of "$a")" | grep -q "already on GPU"; }
 wait_for "the word that it is there" stays
 has_both() { divvy show "$a" | grep -q "moved from GPU 0 to GPU 1" && divvy show "$a" | grep -q "moved from GPU 1 to GPU 0"; }
 wait_for "both moves in its history" has_both

@@ -106,7 +106,12 @@ inline std::string CompactSize(Bytes size) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
 }
 
+/// The scheduler's name of a user's group: "nightly of ada". A group belongs to its user, so another user's group of
+/// the same name is another group.
+inline std::string GroupNameOf(const std::string& group, const std::string& user) { return group + " of " + user; }
+
 /// The name of the group that limits an array.
-inline std::string ArrayGroupName(JobId array) { return "array " + ToString(array); }
+inline constexpr std::string_view kArrayGroup = "array ";
+inline std::string ArrayGroupName(JobId array) { return std::string(kArrayGroup) + ToString(array); }
 
 }  // namespace divvy

@@ -25,7 +25,10 @@ inline constexpr std::string_view kRestrictionKey = "gpus.restriction";
 /// Followed by the name of another node.
 inline constexpr std::string_view kNodeRestrictionPrefix = "gpus.restriction.of.";
 inline constexpr std::string_view kIgnoredKey = "gpus.ignored";
-inline constexpr std::string_view kGroupPrefix = "group.";
+/// Followed by GroupNameOf.
+inline constexpr std::string_view kGroupPrefix = "group of user.";
+/// Followed by the name of a group, which belonged to all users. Written by earlier releases.
+inline constexpr std::string_view kSharedGroupPrefix = "group.";
 inline constexpr std::string_view kTeamUsageKey = "usage.decayed";
 
 /// "0-3,6"; "none" for no GPU at all.

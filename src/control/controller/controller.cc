@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "control/books/pool_parts.h"
+#include "control/books/record_parts.h"
 #include "control/books/settings_text.h"
 
 namespace divvy {
@@ -31,9 +32,16 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   jobs_.SetIds({next_id, jobs_total});
   for (const auto& [key, text] : settings) {
     if (gpus_.LoadSetting(key, text) || time_sharer_.LoadSetting(key, text)) continue;
+    const int limit = static_cast<int>(std::clamp<std::int64_t>(ParseInteger(text).value_or(0), 0, 1'000'000));
     if (key.starts_with(kGroupPrefix)) {
-      const std::string group = key.substr(kGroupPrefix.size());
-      feed_.LoadGroupLimit(group, static_cast<int>(ParseInteger(text).value_or(0)));
+      feed_.LoadGroupLimit(key.substr(kGroupPrefix.size()), limit);
+    } else if (key.starts_with(kSharedGroupPrefix)) {
+      // A group belonged to all users. Each user with jobs in it gets the limit.
+      const std::string group = key.substr(kSharedGroupPrefix.size());
+      for (const JobRecord& record : live) {
+        if (record.group == group) feed_.SetGroupLimit(GroupNameOf(group, record.user.name), limit);
+      }
+      effects_.KeepSetting(key, "");
     } else {
       static_cast<void>(teams_.LoadSetting(key, text) || reservations_.LoadSetting(key, text) ||
                         sweeps_.LoadSetting(key, text));

@@ -34,7 +34,7 @@ TEST(Forecast, UsesTheGroupLimitOfTheSubmission) {
   const auto waits = world.controller_.Foresee(next, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(waits);
   EXPECT_EQ(waits->start, world.now_ + hours(1));
-  EXPECT_EQ(world.controller_.scheduler().group_limit("eval"), 0) << "nothing was submitted";
+  EXPECT_EQ(world.controller_.scheduler().group_limit(GroupNameOf("eval", "ada")), 0) << "nothing was submitted";
   const auto free = world.controller_.Foresee(spec, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(free);
   EXPECT_EQ(free->start, world.now_);
@@ -45,7 +45,7 @@ TEST(Forecast, UsesTheGroupLimitOfTheSubmission) {
   const auto wider = world.controller_.Foresee(next, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(wider);
   EXPECT_EQ(wider->start, world.now_) << "the cap is raised for all of the group";
-  EXPECT_EQ(world.controller_.scheduler().group_limit("eval"), 1) << "and stays as it was";
+  EXPECT_EQ(world.controller_.scheduler().group_limit(GroupNameOf("eval", "ada")), 1) << "and stays as it was";
   const Effects effects = world.Turn();
   EXPECT_TRUE(effects.commands.empty());
   EXPECT_TRUE(effects.batch.settings.empty());

@@ -358,8 +358,18 @@ TEST_F(Teams, ARestartRestoresTeamsCapsAndUsage) {
 TEST_F(Teams, AJobGroupCannotHaveTheNameOfATeamCap) {
   JobSpec spec;
   spec.command = {"true"};
-  spec.group = "team vision";
-  EXPECT_FALSE(world_.controller_.Submit(spec, 0, world_.ada_, world_.now_, World::NoHistory()));
+  spec.name = "job";
+  const JobId job = world_.Submit(1);
+  for (const std::string name : {"team vision", "user ada", "pool small", "array 7"}) {
+    spec.group = name;
+    EXPECT_FALSE(world_.controller_.Submit(spec, 0, world_.ada_, world_.now_, World::NoHistory())) << name;
+    JobChanges changes;
+    changes.group = name;
+    const auto changed = world_.controller_.Update(job, changes, world_.ada_, world_.now_, World::NoHistory());
+    ASSERT_FALSE(changed) << name;
+    EXPECT_TRUE(changed.error().message.starts_with("a group cannot be called '" + name + "'"))
+        << changed.error().message;
+  }
 }
 
 // ada's jobs run for team faces, which is below vision; lena leads vision. otto leads another team.

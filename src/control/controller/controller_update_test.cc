@@ -380,5 +380,36 @@ TEST_F(Update, ACycleIsAllowedIfAnotherAlternativeCanBeMet) {
   EXPECT_NE(Change(free, WaitFor({On(DependencyKind::kAfterAny, one)})), "");
 }
 
+TEST_F(Update, ALongListOfNodesCountsForEachElementOfAnArray) {
+  JobChanges changes;
+  changes.queues_anyway = true;
+  changes.node_list.emplace(1000, std::string(40, 'n'));
+  const JobId array = world_.Submit(1, 10'000), job = world_.Submit(1);
+  Hold(array);
+  EXPECT_EQ(Change(job, changes), "");
+  const std::string refused = Change(array, changes);
+  EXPECT_TRUE(refused.starts_with("the queued and running jobs of user ada would have 7")) << refused;
+  EXPECT_TRUE(refused.ends_with("may have at most 67108864; shorten them, or use fewer elements")) << refused;
+  EXPECT_TRUE(Record(array).request.node_list.empty());
+  EXPECT_EQ(Change(array, changes, Admin()), "");
+}
+
+TEST_F(Update, TextsOfAllJobsOfAUserAreCounted) {
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.name = "job";
+  spec.is_held = true;
+  spec.comment = std::string(60'000, 'x');
+  const auto submit = [&](std::uint64_t elements) {
+    return world_.controller_.Submit(spec, elements, world_.ada_, world_.now_, World::NoHistory());
+  };
+  ASSERT_TRUE(submit(1000));
+  ASSERT_TRUE(submit(100));
+  EXPECT_FALSE(submit(100));
+  ASSERT_TRUE(submit(0));
+  world_.ada_.user = {1001, 1001, "bo"};
+  EXPECT_TRUE(submit(100)) << "another user has another total";
+}
+
 }  // namespace controller_update_test
 }  // namespace divvy

@@ -1,10 +1,12 @@
 #include "control/jobs/job_commands.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "control/books/progress.h"
 #include "control/books/record_parts.h"
+#include "engine/message_text.h"
 
 namespace divvy {
 
@@ -159,14 +161,19 @@ Result<std::string> JobCommands::SetGroupLimit(const std::string& group, int lim
     if (!done) return done.error();
     return at_most;
   }
-  const bool is_theirs = std::ranges::any_of(
-      jobs_.live(), [&](const auto& e) { return e.second.group == group && e.second.user.uid == caller.user.uid; });
-  const bool is_used = std::ranges::any_of(jobs_.live(), [&](const auto& e) { return e.second.group == group; });
-  if (!is_used) return NotFound("no queued or running job is in group '" + group + "'");
-  if (!is_theirs && !caller.is_admin) return PermissionDenied("group '" + group + "' has no job of yours");
-  feed_.SetGroupLimit(group, limit);
+  std::set<std::string> owners;
+  for (const auto& [job, record] : jobs_.live()) {
+    const bool is_meant = caller.is_admin || record.user.uid == caller.user.uid;
+    if (is_meant && record.group == group) owners.insert(record.user.name);
+  }
+  if (owners.empty()) {
+    return NotFound("no queued or running job " + std::string(caller.is_admin ? "" : "of yours ") + "is in group '" +
+                    group + "'; divvy queue --group NAME lists those of a group");
+  }
+  for (const std::string& owner : owners) feed_.SetGroupLimit(GroupNameOf(group, owner), limit);
   effects_.RequestPlan();
-  return at_most;
+  if (owners.size() == 1) return at_most;
+  return at_most + ", for each of " + AndList(std::vector<std::string>(owners.begin(), owners.end()));
 }
 
 }  // namespace divvy

@@ -94,6 +94,7 @@ Status JobUpdates::CheckChange(const JobRecord& before, const JobRecord& after, 
         List(owners) + ": " + job + " runs as " + before.user.name +
         "; leaders of a team can change when, where and with which resources its jobs run, but not what they run");
   }
+  if (changes.group) DIVVY_CHECK(TeamRules::CheckGroupName(after.group));
   if (const Status may = limits_.CheckPriority(before.priority, after.priority, caller); !may)
     return Error{may.error().code, "priority: " + job + ": " + may.error().message};
   if (changes.time_limit && !caller.is_admin) {
@@ -178,6 +179,7 @@ Result<std::string> JobUpdates::Update(JobId id, const JobChanges& wanted, const
     if ((changes.end_by || changes.time_limit || changes.begin) && IsWaiting(record.state))
       DIVVY_CHECK(CheckDeadline(record.end_by, record.time_limit, record.begin, now));
   }
+  DIVVY_CHECK(SubmissionLimits::CheckTexts(jobs_.live(), edited, caller));
   if (const Status sound = CheckDependencies(id, edited, changes, outcome); !sound) {
     if (changes.dependencies) dependencies_.ForgetOutcomes(changes.dependencies->all);
     return sound.error();

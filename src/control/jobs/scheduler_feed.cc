@@ -199,7 +199,7 @@ Preemptible SchedulerFeed::PreemptibleOf(const JobRecord& record) const {
 
 std::vector<GroupName> SchedulerFeed::GroupsOf(const JobRecord& record) const {
   std::vector<GroupName> groups;
-  if (!record.group.empty()) groups.push_back(record.group);
+  if (!record.group.empty()) groups.push_back(GroupNameOf(record.group, record.user.name));
   if (record.array_count > 0 && record.array_at_once > 0) groups.push_back(ArrayGroupName(record.id));
   if (record.array.is_set()) groups.push_back(ArrayGroupName(record.array));
   for (GroupName& pool : pools_.GroupsOf(record)) groups.push_back(std::move(pool));

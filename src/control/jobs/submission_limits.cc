@@ -3,6 +3,27 @@
 #include <algorithm>
 
 namespace divvy {
+namespace {
+
+std::uint64_t TextBytes(const std::vector<std::string>& list) {
+  std::uint64_t bytes = 0;
+  for (const std::string& text : list) bytes += sizeof text + text.size();
+  return bytes;
+}
+
+/// The bytes of the record's texts without a fixed size, with those of the copies for its waiting elements.
+std::uint64_t TextBytes(const JobRecord& record) {
+  std::uint64_t bytes = record.name.size() + record.comment.size() + record.pool.size() + record.project.size() +
+                        record.request.constraint.size() + TextBytes(record.request.node_list) +
+                        TextBytes(record.request.excluded_nodes) + record.dependencies.size() * sizeof(Dependency);
+  for (const Component& other : record.request.others) {
+    bytes += sizeof other + other.constraint.size() + TextBytes(other.node_list) + TextBytes(other.excluded_nodes);
+    for (const auto& [key, value] : other.labels) bytes += key.size() + value.size();
+  }
+  return bytes * (1 + (record.array_count > 0 ? record.array_waiting.size() : 0));
+}
+
+}  // namespace
 
 std::string SecondsText(Duration limit) {
   if (limit == Duration(0)) return "none";
@@ -30,6 +51,23 @@ Status SubmissionLimits::CheckRoom(std::uint64_t jobs, const Caller& caller) con
   return LimitExceeded("the queue holds " + std::to_string(scheduler_.waiting_count()) + " of at most " +
                        std::to_string(limits_.max_queued) +
                        " jobs; wait, cancel some, or raise max_queued under [queue]");
+}
+
+Status SubmissionLimits::CheckTexts(const std::map<JobId, JobRecord>& live, const std::map<JobId, JobRecord>& changed,
+                                    const Caller& caller) {
+  constexpr std::uint64_t kUncounted = 4096;  // Thousands of such jobs have some tens of MiB.
+  std::uint64_t bytes = 0;
+  for (const auto& [id, record] : changed) bytes += TextBytes(record);
+  if (caller.is_admin || bytes <= kUncounted) return {};
+  const User& user = changed.begin()->second.user;
+  for (const auto& [id, record] : live) {
+    if (record.user.uid == user.uid && !changed.contains(id)) bytes += TextBytes(record);
+  }
+  if (bytes <= kMostTextOfUser) return {};
+  return LimitExceeded("the queued and running jobs of user " + user.name + " would have " + std::to_string(bytes) +
+                       " bytes of node lists, comments and other texts, counted for each element of an array, but may "
+                       "have at most " +
+                       std::to_string(kMostTextOfUser) + "; shorten them, or use fewer elements");
 }
 
 Status SubmissionLimits::CheckTimeLimit(Duration limit) const {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "base/result.h"
 #include "control/books/caller.h"
 #include "control/books/limits.h"
 #include "engine/scheduler/scheduler.h"
+#include "model/job_record.h"
 
 namespace divvy {
 
@@ -20,6 +22,13 @@ class SubmissionLimits {
 
   /// Fails with kLimitExceeded if the queue has no room for this many more jobs.
   Status CheckRoom(std::uint64_t jobs, const Caller& caller) const;
+  /// Bytes of node lists, comments and other texts that the live jobs of one user may have together.
+  static constexpr std::uint64_t kMostTextOfUser = 64 << 20;
+  /// Fails with kLimitExceeded if the user's live jobs would have more than kMostTextOfUser, with `changed` (jobs of
+  /// one user) instead of their present records. An array counts once more for each waiting element, because an element
+  /// gets a copy when it starts. Cost: linear in `live` if `changed` has more than a few KiB.
+  static Status CheckTexts(const std::map<JobId, JobRecord>& live, const std::map<JobId, JobRecord>& changed,
+                           const Caller& caller);
   /// Fails with kPermissionDenied if the caller may not change a job's priority from `before` to `after`.
   Status CheckPriority(int before, int after, const Caller& caller) const;
   /// `limit`: 0 for none. Fails with kLimitExceeded.

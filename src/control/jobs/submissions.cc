@@ -91,18 +91,22 @@ Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, c
     DIVVY_CHECK(feed_.CheckTeamGpus(RecordOf(spec, JobId(), caller, now)));
   }
   DIVVY_CHECK(CheckCounterparts(spec, elements));
+  JobRecord record = RecordOf(spec, JobId(jobs_.ids().next), caller, now);
+  if (elements > 0) {
+    record.array_count = static_cast<std::uint32_t>(elements);
+    record.array_waiting = IndexRanges(0, record.array_count - 1);
+  }
+  DIVVY_CHECK(SubmissionLimits::CheckTexts(jobs_.live(), {{record.id, record}}, caller));
   dependencies_.NameElements(spec.dependencies, outcome);
+  record.dependencies = spec.dependencies;
   if (Status known = dependencies_.LearnOutcomes(spec.dependencies, outcome); !known) {
     dependencies_.ForgetOutcomes(spec.dependencies);
     return known.error();
   }
 
-  const JobId id(jobs_.ids().next);
-  JobRecord record = RecordOf(spec, id, caller, now);
+  const JobId id = record.id;
   if (elements == 0) dependencies_.NameCounterparts(record, record.dependencies);
   if (elements > 0) {
-    record.array_count = static_cast<std::uint32_t>(elements);
-    record.array_waiting = IndexRanges(0, record.array_count - 1);
     if (spec.array) {
       record.array_at_once = spec.array->at_once;
       if (spec.parameters.empty() && spec.array->indices != IndexRanges(0, record.array_count - 1)) {
@@ -115,7 +119,7 @@ Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, c
   // As in Slurm, each further component has an id of its own, behind the job's.
   jobs_.ReserveIds(jobs_.ids().next + spec.request.others.size());
   if (!spec.group.empty() && spec.group_limit > 0) {
-    feed_.SetGroupLimit(spec.group, spec.group_limit);
+    feed_.SetGroupLimit(GroupNameOf(spec.group, caller.user.name), spec.group_limit);
   }
 
   JobRecord& kept = jobs_.live().emplace(id, std::move(record)).first->second;
@@ -225,7 +229,7 @@ Result<Forecast> Submissions::Foresee(JobSpec spec, std::uint64_t elements, cons
   const JobTable::Ids ids = jobs_.ids();
   const std::vector<Dependency> dependencies = spec.dependencies;
   // Group limits outlive the jobs that set them, so they are restored.
-  const std::string group = spec.group_limit > 0 ? spec.group : "";
+  const std::string group = spec.group_limit > 0 ? GroupNameOf(spec.group, caller.user.name) : "";
   const std::optional<int> limit = feed_.group_limit(group);
   const auto submitted = Submit(std::move(spec), elements, caller, now, outcome);
   Result<Forecast> forecast = submitted ? Result<Forecast>(ForecastOf(submitted->id, now)) : submitted.error();

@@ -228,12 +228,17 @@ void TeamRules::LoadTeamUsage() {
   }
 }
 
-Status TeamRules::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller& caller, Time now) const {
-  for (const std::string_view reserved : {kTeamGroup, kUserGroup, kPoolGroup}) {
-    if (!spec.group.starts_with(reserved)) continue;
-    return InvalidArgument("a group cannot be called '" + spec.group +
-                           "': such names are used for limits of teams, users and pools");
+Status TeamRules::CheckGroupName(const std::string& group) {
+  for (const std::string_view reserved : {kTeamGroup, kUserGroup, kPoolGroup, kArrayGroup}) {
+    if (!group.starts_with(reserved)) continue;
+    return InvalidArgument("a group cannot be called '" + group + "': names that begin with '" + std::string(reserved) +
+                           "' are used for limits of teams, users, pools and arrays; choose another name");
   }
+  return {};
+}
+
+Status TeamRules::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller& caller, Time now) const {
+  DIVVY_CHECK(CheckGroupName(spec.group));
   if (teams_.empty()) {
     if (!spec.team.empty() && spec.dialect == Dialect::kNative)
       spec.notes.push_back("--team " + spec.team + ": there are no teams here, so this is only a label");

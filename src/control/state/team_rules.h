@@ -64,6 +64,8 @@ class TeamRules {
   std::vector<const TeamRow*> TeamsOf(const JobRecord& record) const { return teams_.PathOf(record.team); }
   /// The groups that limit the job.
   std::vector<GroupName> GroupsOf(const JobRecord& record) const;
+  /// Fails for the name of a group that limits a team, user, pool or array. For new and changed jobs.
+  static Status CheckGroupName(const std::string& group);
   /// Fills in the job's team. Changes nothing on failure.
   Status CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller& caller, Time now) const;
   /// Fails if the request exceeds what the user may ever hold at once.

@@ -1,10 +1,12 @@
 #include "daemon/requests/check_spec.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 
 #include "base/utf8.h"
 #include "dialect/options/job_options.h"
+#include "dialect/options/node_options.h"
 
 namespace divvy {
 namespace {
@@ -37,7 +39,9 @@ Status CheckTexts(const JobSpec& spec) {
 /// Everything that is stored with each job besides the script, arguments, environment and parameters.
 constexpr std::size_t kMostTextBytes = 256 << 10;
 /// Names of parameters are compared with each other.
-constexpr std::size_t kMostParameters = 256;
+constexpr std::size_t kMostParameters = 64;
+/// Names of pools are compared with each other, and with those of each component.
+constexpr std::ptrdiff_t kMostPools = 32;
 
 /// The bytes of labels, notes, lists of nodes and other texts, and some for each dependency.
 std::size_t TextBytes(const JobSpec& spec) {
@@ -71,6 +75,18 @@ Status CheckSizes(const JobSpec& spec) {
     return InvalidArgument("spec: labels, notes, node lists, dependencies and other texts have " +
                            std::to_string(bytes) + " bytes together, but a job may have at most " +
                            std::to_string(kMostTextBytes));
+  }
+  for (const auto* list : {&spec.request.node_list, &spec.request.excluded_nodes}) {
+    if (list->size() > static_cast<std::size_t>(dialect::kMostNodes)) {
+      return InvalidArgument("spec.request: a list of nodes has " + std::to_string(list->size()) +
+                             " names, but may have at most " + std::to_string(dialect::kMostNodes));
+    }
+  }
+  std::ptrdiff_t pools = std::ranges::count(spec.pool, ',') + 1;
+  for (const Component& other : spec.request.others) pools = std::max(pools, std::ranges::count(other.pool, ',') + 1);
+  if (pools > kMostPools) {
+    return InvalidArgument("spec.pool: there are " + std::to_string(pools) + " pools, but a job may have at most " +
+                           std::to_string(kMostPools));
   }
   if (spec.parameters.size() > kMostParameters) {
     return InvalidArgument("spec.parameters: there are " + std::to_string(spec.parameters.size()) +

@@ -24,13 +24,38 @@ TEST(CheckSpec, LabelsAndNotesAreBounded) {
       << wrong.error().message;
 }
 
+TEST(CheckSpec, AListOfNodesHasAtMostAsManyNamesAsAJobMayHaveNodes) {
+  JobSpec spec = Good();
+  spec.request.excluded_nodes.assign(10'000, "n");
+  EXPECT_TRUE(CheckSpec(spec));
+  spec.request.excluded_nodes.emplace_back("n");
+  const Status wrong = CheckSpec(spec);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "spec.request: a list of nodes has 10001 names, but may have at most 10000");
+}
+
+TEST(CheckSpec, PoolsAreCountedBeforeTheyAreCompared) {
+  JobSpec spec = Good();
+  spec.pool = "p";
+  for (int i = 1; i < 32; ++i) spec.pool += ",p" + std::to_string(i);
+  EXPECT_TRUE(CheckSpec(spec));
+  JobSpec more = spec;
+  more.pool += ",q";
+  const Status wrong = CheckSpec(more);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "spec.pool: there are 33 pools, but a job may have at most 32");
+  Component other;
+  other.pool = more.pool;
+  spec.request.others = {other};
+  EXPECT_FALSE(CheckSpec(spec));
+}
+
 TEST(CheckSpec, ParametersAreCountedBeforeTheyAreCompared) {
   JobSpec spec = Good();
   for (int i = 0; i < 140'000; ++i) spec.parameters.push_back({.name = "p" + std::to_string(i), .values = {"1"}});
   const Status wrong = CheckSpec(spec);
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().message,
-            "spec.parameters: there are 140000 parameters, but a job may have at most 256");
+  EXPECT_EQ(wrong.error().message, "spec.parameters: there are 140000 parameters, but a job may have at most 64");
 }
 
 }  // namespace

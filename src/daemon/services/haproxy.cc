@@ -23,6 +23,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -50,8 +51,12 @@ constexpr Duration kStable = std::chrono::seconds(5);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
 // HAProxy adds its pid to the path while it binds the socket.
 constexpr std::size_t kLongestSocket = 97;
-constexpr std::size_t kMostOld = 4;
-constexpr Duration kBetweenEnds = std::chrono::seconds(5);
+// Each change leaves a process until its requests are answered, for at most an hour (hard-stop-after). Nothing else
+// ends one, because it may have requests of any user.
+constexpr std::size_t kMostOld = 100;
+constexpr std::size_t kMostOldOfUser = 10;  // That the user's changes have left in the last half hour.
+constexpr Duration kCountsFor = std::chrono::minutes(30);
+constexpr Duration kBetweenChanges = std::chrono::seconds(2);
 constexpr std::string_view kPrefix = "front-";
 constexpr std::array<std::string_view, 3> kEndings = {".sock", ".pid", ".cfg"};
 
@@ -74,6 +79,39 @@ std::int64_t ListenerAt(const std::string& path) {
   if (!end.is_open() || ::connect(end.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return 0;
   return CredentialsOf(end.get()).pid;
+}
+
+/// Returns a socket at an IPv4 or IPv6 address and port (0: any), with a socket option; closed if it cannot be bound.
+Descriptor BoundTo(const std::string& host, std::int64_t port, int option) {
+  const int on = 1;
+  sockaddr_in four{};
+  sockaddr_in6 six{};
+  const bool is_six = ::inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) == 1;
+  four.sin_family = AF_INET;
+  six.sin6_family = AF_INET6;
+  four.sin_port = six.sin6_port = htons(static_cast<std::uint16_t>(port));
+  ::inet_pton(AF_INET, host.c_str(), &four.sin_addr);
+  Descriptor end(::socket(is_six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const bool is_bound = end.is_open() && ::setsockopt(end.get(), SOL_SOCKET, option, &on, sizeof on) == 0 &&
+                        (!is_six || ::setsockopt(end.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) == 0) &&
+                        (is_six ? ::bind(end.get(), reinterpret_cast<const sockaddr*>(&six), sizeof six)
+                                : ::bind(end.get(), reinterpret_cast<const sockaddr*>(&four), sizeof four)) == 0;
+  if (!is_bound) end.Reset();
+  return end;
+}
+
+/// Returns the users whose services differ.
+std::set<std::int64_t> ChangedUsers(const std::vector<FrontService>& before, const std::vector<FrontService>& after) {
+  std::map<std::string, std::pair<std::int64_t, std::string>> known;
+  for (const FrontService& one : before) known[one.settings.name] = {one.uid, HaproxyConfig({}, "", {one})};
+  std::set<std::int64_t> users;
+  for (const FrontService& one : after) {
+    const auto found = known.find(one.settings.name);
+    if (found == known.end() || found->second.second != HaproxyConfig({}, "", {one})) users.insert(one.uid);
+    if (found != known.end()) known.erase(found);
+  }
+  for (const auto& [name, gone] : known) users.insert(gone.first);
+  return users;
 }
 
 /// One line for the runtime socket, and its answer.
@@ -184,6 +222,11 @@ std::string FindHaproxy(const std::string& configured, bool is_machine_wide) {
   return "";
 }
 
+std::string FrontHost6(const std::string& listen_host) {
+  const std::string host = listen_host == "0.0.0.0" ? "::" : listen_host == "127.0.0.1" ? "::1" : "";
+  return !host.empty() && BoundTo(host, 0, SO_REUSEADDR).is_open() ? host : "";
+}
+
 std::int64_t FrontConnections() {
   constexpr std::int64_t kMost = 20'000;
   constexpr std::int64_t kOthers = 500;  // Files of HAProxy that are no connections.
@@ -205,15 +248,15 @@ struct Haproxy::Process {
   bool is_change_due = false;                 // The services have changed while it started.
   std::function<void()> ask_started;          // Asks it until it answers.
   std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+  std::vector<FrontService> services;  // Unknown for an adopted process.
+  std::set<std::int64_t> replaced_by;  // The users whose changes replaced it.
+  std::chrono::steady_clock::time_point replaced_at;
 };
 
 Haproxy::Haproxy(asio::io_context& loop, Options options, Ports ports)
     : loop_(loop), options_(std::move(options)), ports_(std::move(ports)) {}
 
-Haproxy::~Haproxy() {
-  *is_alive_ = false;
-  for (const auto& [port, fd] : reserved_) ::close(fd);
-}
+Haproxy::~Haproxy() { *is_alive_ = false; }
 
 bool Haproxy::is_up() const { return current_ != nullptr; }
 std::int64_t Haproxy::pid() const { return current_ ? current_->process.process().pid : 0; }
@@ -262,38 +305,28 @@ void Haproxy::EndLeft(const std::string& directory) {
 
 Status Haproxy::Reserve(std::int64_t port) {
   if (reserved_.contains(port)) return {};
-  const auto bound = [&](int option) {
-    Descriptor end(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const int on = 1;
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    ::inet_pton(AF_INET, options_.place.listen_host.c_str(), &address.sin_addr);
-    if (!end.is_open() || ::setsockopt(end.get(), SOL_SOCKET, option, &on, sizeof on) != 0 ||
-        ::bind(end.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-      end.Reset();
-    return end;
-  };
-  // Another daemon of this user could share the port, because its sockets have SO_REUSEPORT, too.
-  const std::string bind = "  bind " + options_.place.listen_host + ":" + std::to_string(port);
-  const bool is_own = current_ != nullptr && (current_->config.find(bind + "\n") != std::string::npos ||
-                                              current_->config.find(bind + " ssl ") != std::string::npos);
-  const bool is_free = is_own || bound(SO_REUSEADDR).is_open();
-  // HAProxy's sockets have SO_REUSEPORT as well, and this one never listens.
-  Descriptor end = is_free ? bound(SO_REUSEPORT) : Descriptor();
-  if (!end.is_open())
-    return FailedPrecondition("port " + std::to_string(port) + " cannot be used on this machine (" +
-                              std::strerror(errno) + "); choose another --port");
-  reserved_[port] = end.Release();
+  std::vector<Descriptor> ends;
+  // All of IPv6, because a client may try any IPv6 address of this machine first.
+  const bool has_six = BoundTo("::", 0, SO_REUSEADDR).is_open();
+  for (const std::string& host : {options_.place.listen_host, std::string(has_six ? "::" : "")}) {
+    if (host.empty()) continue;
+    // Another daemon of this user could share the port, because its sockets have SO_REUSEPORT, too.
+    const std::string served = host == "::" ? "[" + options_.place.listen_host6 + "]" : host;
+    const std::string bind = "  bind " + served + ":" + std::to_string(port);
+    const bool is_own = current_ != nullptr && (current_->config.find(bind + "\n") != std::string::npos ||
+                                                current_->config.find(bind + " ") != std::string::npos);
+    const bool is_free = is_own || BoundTo(host, port, SO_REUSEADDR).is_open();
+    // HAProxy's sockets have SO_REUSEPORT as well, and this one never listens.
+    if (is_free) ends.push_back(BoundTo(host, port, SO_REUSEPORT));
+    if (!is_free || !ends.back().is_open())
+      return FailedPrecondition("port " + std::to_string(port) + " cannot be used on this machine (" + host + ": " +
+                                std::strerror(errno) + "); choose another --port");
+  }
+  reserved_[port] = std::move(ends);
   return {};
 }
 
-void Haproxy::Release(std::int64_t port) {
-  const auto found = reserved_.find(port);
-  if (found == reserved_.end()) return;
-  ::close(found->second);
-  reserved_.erase(found);
-}
+void Haproxy::Release(std::int64_t port) { reserved_.erase(port); }
 
 std::int64_t Haproxy::SlotsOf(const std::string& backend) const {
   if (current_ == nullptr) return 0;
@@ -307,6 +340,17 @@ Status Haproxy::CheckFolder() const {
   return FailedPrecondition("HAProxy cannot use the socket " + socket + ": its path has " +
                             std::to_string(socket.size()) + " characters, and HAProxy allows " +
                             std::to_string(kLongestSocket) + "; use a shorter DIVVY_HOME");
+}
+
+Status Haproxy::CheckChange(std::int64_t uid) const {
+  const auto now = std::chrono::steady_clock::now();
+  const auto is_counted = [&](const auto& old) {
+    return old->replaced_by.contains(uid) && now - old->replaced_at < kCountsFor;
+  };
+  if (static_cast<std::size_t>(std::ranges::count_if(old_, is_counted)) < kMostOldOfUser) return {};
+  return LimitExceeded("after your last " + std::to_string(kMostOldOfUser) +
+                       " changes of services, requests that began before still run; try again when they have ended, "
+                       "or in half an hour");
 }
 
 void Haproxy::Serve(const std::vector<FrontService>& services) {
@@ -326,11 +370,10 @@ void Haproxy::Serve(const std::vector<FrontService>& services) {
   if (current_ != nullptr &&
       current_->config == HaproxyConfig(options_.place, SocketOf(current_->generation), services))
     return;
-  if (current_ != nullptr && old_.size() >= kMostOld) {
-    // Each change leaves a process until its requests are answered. The oldest ends if there are too many.
-    if (std::chrono::steady_clock::now() - current_->since >= kBetweenEnds) old_.front()->process.Signal(SIGTERM);
+  if (current_ != nullptr &&
+      (old_.size() >= kMostOld || std::chrono::steady_clock::now() - current_->since < kBetweenChanges)) {
     if (std::exchange(is_change_waiting_, true)) return;
-    return ports_.after(std::chrono::seconds(1), [this, alive = is_alive_] {
+    return ports_.after(std::chrono::milliseconds(500), [this, alive = is_alive_] {
       if (!*alive) return;
       is_change_waiting_ = false;
       Serve(std::vector(services_));
@@ -384,9 +427,14 @@ void Haproxy::StartProcess() {
   if (const Status kept = ReplaceFile(base + ".pid", identity, 0600, "the front's process"); !kept)
     ports_.log(true, "event=front_file error=\"" + kept.error().message + "\"");
   ports_.log(false, "event=front_started pid=" + std::to_string(*pid));
-  if (current_ != nullptr) old_.push_back(current_);
+  if (current_ != nullptr) {
+    current_->replaced_by = ChangedUsers(current_->services, services_);
+    current_->replaced_at = std::chrono::steady_clock::now();
+    old_.push_back(current_);
+  }
   current_ = std::make_shared<Process>(loop_, *std::move(process), number);
   current_->config = config;
+  current_->services = services_;
   current_->slots = SlotsIn(config);
   trouble_.clear();
   Watch(current_);

@@ -13,12 +13,16 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "daemon/services/haproxy_config.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 
 /// The program of the front: `configured`, or the usual place, or for a private daemon also PATH; empty if there is
 /// none.
 std::string FindHaproxy(const std::string& configured, bool is_machine_wide);
+/// Returns the IPv6 address at which the front listens next to an IPv4 address; empty: it has none, or this machine
+/// does not have it.
+std::string FrontHost6(const std::string& listen_host);
 /// Connections that the front may have at a time, by the limit on open files.
 std::int64_t FrontConnections();
 
@@ -44,9 +48,12 @@ class Haproxy {
   /// Tells the processes that were left in this folder to finish their requests: for a daemon that does not lead.
   static void EndLeft(const std::string& directory);
   /// Runs these services, which have passed CheckService; none: no process is needed. Cheap if nothing has changed.
-  /// If several processes of earlier configurations still finish requests, the change waits for some seconds.
+  /// A change waits until 2 s after the one before, and while 100 earlier processes still finish requests.
   void Serve(const std::vector<FrontService>& services);
-  /// Reserves a port, so that no other user can take it while no process listens. Fails if another process has it.
+  /// Fails while too many processes, which changes of this user have replaced, still finish requests.
+  Status CheckChange(std::int64_t uid) const;
+  /// Reserves a port for IPv4 and IPv6, so that no other user can take it while no process listens. Fails if another
+  /// process has it.
   Status Reserve(std::int64_t port);
   void Release(std::int64_t port);
   /// Sends commands, each ending with ';', and then `last`. Calls back with the answer to `last`. An error: it is
@@ -79,7 +86,7 @@ class Haproxy {
   std::vector<FrontService> services_;
   std::shared_ptr<Process> current_;
   std::vector<std::shared_ptr<Process>> old_;
-  std::map<std::int64_t, int> reserved_;
+  std::map<std::int64_t, std::vector<Descriptor>> reserved_;  // By port: for IPv4 and IPv6.
   std::int64_t generation_ = 0;
   int quick_ends_ = 0;
   bool is_change_waiting_ = false;  // For earlier processes to end.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "base/text.h"
 #include "daemon/services/request_times.h"
@@ -79,13 +80,23 @@ void AddBackend(const FrontPlace& place, const FrontService& served, bool is_can
           (served.certificate.empty() ? "" : " ssl verify none") + "\n";
 }
 
-void AddService(const FrontPlace& place, const FrontService& served, std::string& text) {
+/// Returns the connections that all services of one user may have: each user finds room, whatever the others do.
+std::int64_t ShareOfUser(const FrontPlace& place, const std::vector<FrontService>& services) {
+  std::set<std::int64_t> users;
+  for (const FrontService& service : services) users.insert(service.uid);
+  return std::max<std::int64_t>(place.most_connections / std::max<std::int64_t>(4, std::ssize(users)), 10);
+}
+
+void AddService(const FrontPlace& place, const FrontService& served, std::int64_t share, std::string& text) {
   const wire::ServiceSettings& service = served.settings;
   const std::string port = std::to_string(service.port);
-  text += "\nfrontend f_" + service.name + "\n  bind " + place.listen_host + ":" + port +
-          (served.certificate.empty() ? "" : " ssl crt " + served.certificate + " ssl-min-ver TLSv1.2") +
-          "\n  maxconn " + std::to_string(std::max<std::int64_t>(place.most_connections / 4, 100)) +
-          "\n  log global\n  option dontlognull\n  log-format \"" + std::string(RequestLogFormat()) + "\"\n";
+  const std::string tls = served.certificate.empty() ? "" : " ssl crt " + served.certificate + " ssl-min-ver TLSv1.2";
+  const std::string most_of_user = std::to_string(share);
+  text += "\nfrontend f_" + service.name + "\n  bind " + place.listen_host + ":" + port + tls + "\n";
+  if (!place.listen_host6.empty()) text += "  bind [" + place.listen_host6 + "]:" + port + tls + " v6only\n";
+  text += "  maxconn " + most_of_user + "\n  tcp-request connection track-sc0 int(" + std::to_string(served.uid) +
+          ") table users\n  tcp-request connection reject if { sc0_conn_cur gt " + most_of_user +
+          " }\n  log global\n  option dontlognull\n  log-format \"" + std::string(RequestLogFormat()) + "\"\n";
   // Only hashes are compared, so the time that it takes tells nothing about a token.
   if (!served.tokens.empty())
     text +=
@@ -151,7 +162,9 @@ std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
       "\n\ndefaults\n  mode http\n  timeout connect 2s\n  timeout client 1m\n  timeout http-request 10s\n"
       "  timeout http-keep-alive 30s\n  timeout tunnel 1h\n  retries 3\n  option redispatch 1\n"
       "  option http-keep-alive\n  http-reuse safe\n";
-  for (const FrontService& service : services) AddService(place, service, text);
+  text += "\nbackend users\n  stick-table type integer size 100k store conn_cur\n";
+  const std::int64_t share = ShareOfUser(place, services);
+  for (const FrontService& service : services) AddService(place, service, share, text);
   return text;
 }
 
@@ -160,7 +173,8 @@ std::map<std::string, std::int64_t> SlotsIn(std::string_view config) {
   std::map<std::string, std::int64_t> slots;
   std::int64_t* count = nullptr;
   for (const std::string_view line : Split(config, '\n')) {
-    if (line.starts_with(kBackend)) count = &slots[std::string(line.substr(kBackend.size()))];
+    if (line.starts_with("backend users")) count = nullptr;
+    else if (line.starts_with(kBackend)) count = &slots[std::string(line.substr(kBackend.size()))];
     else if (count != nullptr && line.starts_with("  server r")) ++*count;
   }
   return slots;

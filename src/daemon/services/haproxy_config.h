@@ -16,6 +16,7 @@ struct FrontPlace {
   std::string directory;    // Private folder for the socket and the files.
   std::string listen_host;  // An IPv4 address; "0.0.0.0" stands for all.
   std::int64_t most_connections = 1000;
+  std::string listen_host6;  // The IPv6 address next to it, so that no other user gets requests there. Empty: none.
 };
 
 /// A service as the front needs it.
@@ -26,6 +27,7 @@ struct FrontService {
   std::string tokens;       // The path of the hashes of its tokens. Empty: it has none.
   double canary_share = 0;  // Above 0: this share of the requests goes to a second backend, with as many slots.
   std::int64_t canary_revision = 0;  // Another one starts another process, which counts from 0.
+  std::int64_t uid = 0;              // Its user's. All services of a user share one limit on connections.
 };
 
 /// Returns the slots that a service needs: for its replicas, and for those that an update or a drain has for a moment.

@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
-#include "daemon/services/service_probe.h"
-
 namespace divvy {
 namespace {
 
@@ -38,6 +34,35 @@ TEST(HaproxyConfig, ChecksTokensAndSpeaksTls) {
   EXPECT_NE(text.find("unless { http_auth_bearer,sha2(256),hex -m str -f /state/tokens-chat-1 }\n"), std::string::npos);
   EXPECT_NE(text.find("http-request del-header authorization"), std::string::npos);
   EXPECT_NE(text.find("server next 127.0.0.1:8000 disabled ssl verify none\n"), std::string::npos);
+}
+
+TEST(HaproxyConfig, ListensAtIpv6Too) {
+  FrontPlace place{"/state", "0.0.0.0", 100, "::"};
+  FrontService service = Service("chat", 8000);
+  service.certificate = "/c";
+  const std::string text = HaproxyConfig(place, "s", {service});
+  EXPECT_NE(text.find("  bind 0.0.0.0:8000 ssl crt /c ssl-min-ver TLSv1.2\n"
+                      "  bind [::]:8000 ssl crt /c ssl-min-ver TLSv1.2 v6only\n"),
+            std::string::npos);
+}
+
+TEST(HaproxyConfig, UsersShareTheConnectionsAndServicesOfAUserShareHis) {
+  std::vector<FrontService> services;
+  for (std::int64_t user = 0; user < 2; ++user) {
+    services.push_back(Service("chat" + std::to_string(user), 8000 + user));
+    services.back().uid = 1000 + user;
+  }
+  const auto has = [&](std::string_view text) {
+    return HaproxyConfig({"/state", "127.0.0.1", 20'000}, "s", services).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(
+      has("  maxconn 5000\n  tcp-request connection track-sc0 int(1001) table users\n"
+          "  tcp-request connection reject if { sc0_conn_cur gt 5000 }\n"));
+  for (std::int64_t user = 2; user < 8; ++user) {
+    services.push_back(Service("chat" + std::to_string(user), 8000 + user));
+    services.back().uid = 1000 + user;
+  }
+  EXPECT_TRUE(has("reject if { sc0_conn_cur gt 2500 }\n")) << "no user can take the share of another";
 }
 
 TEST(HaproxyConfig, GivesACanaryItsShareOfTheRequests) {
@@ -111,43 +136,6 @@ TEST(HaproxyStat, TextOfAReplicaMovesNoColumn) {
   EXPECT_EQ(lines[0].answer_ms, 20);
   EXPECT_EQ(lines[0].failed_checks, 3);
   EXPECT_EQ(lines[1].answer_ms, 21);
-}
-
-PortListeners ListenersIn(std::initializer_list<std::string> sockets) {
-  std::string table =
-      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
-  for (const std::string& socket : sockets) table += "   0: " + socket + "        0 1 1 0 100 0 0 10 0\n";
-  std::istringstream text(table);
-  PortListeners listeners;
-  AddListeners(text, listeners);
-  return listeners;
-}
-std::string Socket(const std::string& local, const std::string& state, int uid) {
-  return local + " 00000000:0000 " + state + " 00000000:00000000 00:00000000 00000000  " + std::to_string(uid);
-}
-
-TEST(ServiceProbe, FindsWhoseProcessListens) {
-  const PortListeners listeners = ListenersIn(
-      {Socket("0100007F:4E20", "0A", 1001), Socket("00000000:4E22", "0A", 1001), Socket("0100007F:4E21", "01", 1002)});
-  EXPECT_TRUE(IsListenerOf(listeners, 1001, 20'000));
-  EXPECT_TRUE(IsListenerOf(listeners, 1001, 20'002));
-  EXPECT_FALSE(IsListenerOf(listeners, 1002, 20'000)) << "another user's process has the port";
-  EXPECT_FALSE(IsListenerOf(listeners, 1002, 20'001)) << "a connection is no listener";
-  EXPECT_FALSE(IsListenerOf(listeners, 1001, 20'003)) << "nobody listens";
-  EXPECT_FALSE(IsListenerOf(listeners, -1, 20'003));
-}
-
-TEST(ServiceProbe, TheNearestListenerGetsTheConnections) {
-  const std::string any6(32, '0');
-  EXPECT_FALSE(IsListenerOf(ListenersIn({Socket("00000000:4E20", "0A", 1001), Socket("0100007F:4E20", "0A", 1002)}),
-                            1001, 20'000));
-  EXPECT_TRUE(IsListenerOf(ListenersIn({Socket("0100007F:4E20", "0A", 1001), Socket(any6 + ":4E20", "0A", 1002)}), 1001,
-                           20'000))
-      << "another user cannot disturb the service from another address";
-  EXPECT_TRUE(IsListenerOf(ListenersIn({Socket("0200007F:4E20", "0A", 1002), Socket(any6 + ":4E20", "0A", 1001)}), 1001,
-                           20'000));
-  EXPECT_FALSE(IsListenerOf(ListenersIn({Socket("00000000:4E20", "0A", 1001), Socket("00000000:4E20", "0A", 1002)}),
-                            1001, 20'000));
 }
 
 }  // namespace

@@ -23,13 +23,13 @@ constexpr Duration kTickWhileHeld = std::chrono::milliseconds(100);
 constexpr Duration kTickWithoutFront = std::chrono::milliseconds(50);
 constexpr std::int64_t kTicksPerFull = 4;
 constexpr std::int64_t kTicksPerRetry = 20;  // Of ports that others have.
-constexpr Duration kListenersFor = std::chrono::milliseconds(50);
 constexpr Duration kProbeEvery = std::chrono::milliseconds(200);
 constexpr std::int64_t kFirstFrontPort = 8000;
 constexpr std::int64_t kLastFrontPort = 8999;
 // Below the ports that the kernel gives to outgoing connections.
 constexpr std::int64_t kFirstReplicaPort = 20'000;
 constexpr std::int64_t kReplicaPorts = 12'000;
+constexpr int kPortTries = 50;
 constexpr int kMostStarts = 20;  // Of replicas, at a time.
 constexpr std::size_t kMostRevisions = 10;
 constexpr double kLeastMetric = 1e-9;
@@ -163,7 +163,6 @@ void ServiceHost::Open() {
     if (service->served_canary != 0) times_.Keep(CanaryBackendOf(name));
   }
   front_.Adopt();
-  next_port_ = static_cast<std::int64_t>(driver_.Now().time_since_epoch().count() / 1'000'000 % kReplicaPorts);
   for (const auto& [name, service] : services_) {
     for (const wire::ServiceReplica& replica : service->kept.replicas) FollowEnd(replica.job);
   }
@@ -265,6 +264,7 @@ Result<std::string> ServiceHost::Create(wire::ServiceDefinition definition, cons
         "services need HAProxy: install the package haproxy (apt-get install haproxy), or set haproxy = "
         "\"/path/to/haproxy\" in [services] of divvy.toml");
   DIVVY_CHECK(front_.CheckFolder());
+  if (!caller.is_admin) DIVVY_CHECK(front_.CheckChange(std::int64_t{caller.user.uid}));
   DIVVY_CHECK(CheckRoom(settings, nullptr, caller));
   auto service = std::make_unique<Service>();
   service->kept.user = caller.user;
@@ -314,6 +314,14 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   changed.certificate = kept.certificate;
   changed.sealed_certificate = kept.sealed_certificate;
   DIVVY_TRY(const std::string about_secrets, ReadSecrets(definition.secrets, changed));
+  const bool has_secrets = changed.token_hashes != kept.token_hashes || changed.certificate != kept.certificate;
+  const bool has_settings = !(settings == kept.settings);
+  if (!caller.is_admin && (has_secrets || has_settings || definition.canary != 0)) {
+    if (const Status may = front_.CheckChange(std::int64_t{kept.user.uid}); !may) {
+      CleanSecretsAfterCommit();
+      return may.error();
+    }
+  }
   if (settings.port != kept.settings.port) {
     if (Status taken = TakePort(settings, service); !taken) {
       CleanSecretsAfterCommit();
@@ -322,12 +330,10 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
     front_.Release(kept.settings.port);
   }
   const Time now = driver_.Now();
-  const bool has_secrets = changed.token_hashes != kept.token_hashes || changed.certificate != kept.certificate;
   kept.token_hashes = std::move(changed.token_hashes);
   kept.certificate = std::move(changed.certificate);
   kept.sealed_certificate = std::move(changed.sealed_certificate);
   if (has_secrets) service->scaler->AddEvent("tokens or certificate changed", now);
-  const bool has_settings = !(settings == kept.settings);
   kept.settings = settings;
   if (has_settings) {
     service->scaler->OnSettings();
@@ -521,9 +527,10 @@ void ServiceHost::ServeFront() {
                                             : "";
     is_port_missing_ |= !reserved || !tokens;
     if (!reserved || !certificate || !tokens) continue;
-    FrontService& front = served.emplace_back(FrontService{
-        settings, SlotsOf(settings), *certificate, *tokens,
-        service->kept.canary_revision != 0 ? service->kept.canary_share : 0, service->kept.canary_revision});
+    FrontService& front =
+        served.emplace_back(FrontService{settings, SlotsOf(settings), *certificate, *tokens,
+                                         service->kept.canary_revision != 0 ? service->kept.canary_share : 0,
+                                         service->kept.canary_revision, std::int64_t{service->kept.user.uid}});
     for (const wire::ServiceReplica& replica : service->kept.replicas)
       front.slots = std::max(front.slots, replica.slot);
   }
@@ -553,7 +560,7 @@ void ServiceHost::Tick() {
   const bool is_second = ticks_++ % kTicksPerFull == 0;
   if (is_second) {
     is_memory_short_ = IsHostShortOfMemory();
-    ReadListenersAgain(Duration(0));
+    listeners_.clear();
     std::set<JobId> jobs;
     for (const auto& [name, service] : services_) {
       for (const wire::ServiceReplica& replica : service->kept.replicas) jobs.insert(replica.job);
@@ -640,7 +647,7 @@ ServiceFacts ServiceHost::FactsOf(Service& service, Time now) {
       probes_.erase(replica.job);
       seen.is_foreign = replica.state == "ready" && record->state == JobState::kRunning &&
                         IsChecked(service, replica, *record) &&
-                        !IsListenerOf(listeners_, record->user.uid, static_cast<std::uint16_t>(replica.port));
+                        ListenerAt(static_cast<std::uint16_t>(replica.port)) != std::int64_t{record->user.uid};
     }
     seen.can_park =
         record->request.is_portioned() && ports_.shares && ports_.shares->Find(record->node, record->id) != nullptr;
@@ -654,11 +661,10 @@ ServiceFacts ServiceHost::FactsOf(Service& service, Time now) {
   return facts;
 }
 
-void ServiceHost::ReadListenersAgain(Duration most_age) {
-  const Time now = driver_.Now();
-  if (now - listeners_at_ < most_age) return;
-  listeners_at_ = now;
-  listeners_ = ReadListeners();
+std::int64_t ServiceHost::ListenerAt(std::uint16_t port) {
+  const auto [known, is_new] = listeners_.try_emplace(port, -1);
+  if (is_new) known->second = ListenerAtPort(port);
+  return known->second;
 }
 
 bool ServiceHost::IsChecked(const Service& service, const wire::ServiceReplica& replica,
@@ -690,9 +696,8 @@ void ServiceHost::Probe(const Service& service, const wire::ServiceReplica& repl
         const auto known = probes_.find(job);
         if (known == probes_.end() || known->second.attempt != attempt) return;
         // The process that answered may have closed the port since, but then the owner has it now.
-        if (answers && is_checked) ReadListenersAgain(kListenersFor);
         known->second.is_under_way = false;
-        known->second.is_foreign = answers && is_checked && !IsListenerOf(listeners_, uid, port);
+        known->second.is_foreign = answers && is_checked && ListenerAtPort(port) != std::int64_t{uid};
         known->second.answers = answers && !known->second.is_foreign;
       });
 }
@@ -733,11 +738,14 @@ std::int64_t ServiceHost::FreeReplicaPort() {
     used.insert(service->kept.settings.port);
     for (const wire::ServiceReplica& replica : service->kept.replicas) used.insert(replica.port);
   }
-  for (std::int64_t i = 0; i < kReplicaPorts; ++i) {
-    const std::int64_t port = kFirstReplicaPort + next_port_++ % kReplicaPorts;
+  for (int i = 0; i < kPortTries; ++i) {
+    const std::int64_t port =
+        std::uniform_int_distribution(kFirstReplicaPort, kFirstReplicaPort + kReplicaPorts - 1)(draws_);
     if (!used.contains(port) && IsPortFree(static_cast<std::uint16_t>(port))) return port;
   }
-  return 0;
+  // A user may have bound all of them.
+  const std::int64_t port = KernelPort();
+  return used.contains(port) ? 0 : port;
 }
 
 void ServiceHost::StartReplica(Service& service, std::int64_t revision, const std::string& reason) {
@@ -752,7 +760,9 @@ void ServiceHost::StartReplica(Service& service, std::int64_t revision, const st
   for (replica.slot = 1; slots.contains(replica.slot);) ++replica.slot;
   if (replica.slot > SlotsOf(kept.settings)) return;  // Others must end first.
   replica.port = FreeReplicaPort();
-  if (replica.port == 0) return service.scaler->OnStartRefused(revision, "no port from 20000 to 31999 is free", now);
+  if (replica.port == 0)
+    return service.scaler->OnStartRefused(
+        revision, "no port is free on this machine; end the programs that use thousands of them (ss -tln)", now);
   replica.number = kept.next_replica++;
   replica.revision = revision;
   replica.state = "starting";

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -99,7 +101,8 @@ class ServiceHost {
   void TickSoon(Duration delay);
   ServiceFacts FactsOf(Service& service, Time now);
   void FollowEnd(JobId job);
-  void ReadListenersAgain(Duration most_age);
+  /// Returns the user who listens at a port of this machine, up to a second old.
+  std::int64_t ListenerAt(std::uint16_t port);
   /// Returns whether the listener at its port can be compared with its owner.
   bool IsChecked(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record) const;
   void Probe(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record, Time now);
@@ -147,10 +150,9 @@ class ServiceHost {
     std::uint32_t attempt = 0;
     Time at = kNoTime;
   };
-  std::map<JobId, Probed> probes_;  // Of starting replicas whose jobs run.
-  PortListeners listeners_;         // Of this machine, up to a second old.
-  Time listeners_at_ = kNoTime;
-  std::int64_t next_port_ = 0;
+  std::map<JobId, Probed> probes_;                   // Of starting replicas whose jobs run.
+  std::map<std::uint16_t, std::int64_t> listeners_;  // Those asked for in this second.
+  std::minstd_rand draws_{std::random_device()()};   // Of ports.
   std::int64_t ticks_ = 0;
   int starts_ = 0;  // In this look.
   bool is_tick_due_ = false;

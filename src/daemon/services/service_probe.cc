@@ -1,22 +1,21 @@
 #include "daemon/services/service_probe.h"
 
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
-#include <charconv>
-#include <fstream>
 #include <memory>
 #include <utility>
 
-#include "base/text.h"
 #include "platform/os/unique_fd.h"
 
 namespace divvy {
@@ -26,12 +25,6 @@ namespace asio = boost::asio;
 
 constexpr std::chrono::seconds kProbeLimit{2};
 constexpr std::size_t kStatusLine = 12;  // "HTTP/1.1 200"
-
-// The local addresses that get connections to 127.0.0.1, as the tables write them (x86 and ARM: little-endian).
-constexpr std::array<std::pair<std::string_view, int>, 4> kNearest = {{{"0100007F", 0},
-                                                                       {"0000000000000000FFFF00000100007F", 0},
-                                                                       {"00000000", 1},
-                                                                       {"00000000000000000000000000000000", 2}}};
 
 struct ReplicaProbe {
   explicit ReplicaProbe(asio::io_context& loop) : socket(loop), limit(loop) {}
@@ -87,42 +80,43 @@ bool IsPortFree(std::uint16_t port) {
   return end.is_open() && ::bind(end.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-void AddListeners(std::istream& table, PortListeners& listeners) {
-  std::string line;
-  std::getline(table, line);  // Titles.
-  while (std::getline(table, line)) {
-    // Number, local address, remote address, state (0A: listens), queues, timers, retransmissions, uid.
-    const auto words = SplitWords(line);
-    if (words.size() < 8) continue;
-    if (words[3] != "0A") return;
-    const std::string_view local = words[1];
-    const std::size_t colon = local.find(':');
-    if (colon == std::string_view::npos) continue;
-    const auto nearest = std::ranges::find(kNearest, local.substr(0, colon), &std::pair<std::string_view, int>::first);
-    if (nearest == kNearest.end()) continue;
-    std::uint16_t port = 0;
-    std::from_chars(local.data() + colon + 1, local.data() + local.size(), port, 16);
-    const std::int64_t uid = ParseInteger(words[7]).value_or(-1);
-    const int rank = nearest->second;
-    const auto [known, is_new] = listeners.try_emplace(port, PortListener{rank, uid});
-    if (is_new || rank > known->second.nearness) continue;
-    if (rank < known->second.nearness) known->second = {rank, uid};
-    else if (known->second.uid != uid) known->second.uid = -1;
-  }
+std::int64_t KernelPort() {
+  const Descriptor end(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  socklen_t size = sizeof address;
+  if (!end.is_open() || ::bind(end.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+      ::getsockname(end.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    return 0;
+  return ntohs(address.sin_port);
 }
 
-PortListeners ReadListeners() {
-  PortListeners listeners;
-  for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    std::ifstream file(path);
-    AddListeners(file, listeners);
-  }
-  return listeners;
-}
-
-bool IsListenerOf(const PortListeners& listeners, std::int64_t uid, std::uint16_t port) {
-  const auto found = listeners.find(port);
-  return found != listeners.end() && uid >= 0 && found->second.uid == uid;
+std::int64_t ListenerAtPort(std::uint16_t port) {
+  const Descriptor end(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  struct {
+    nlmsghdr head;
+    inet_diag_req_v2 wanted;
+  } request{};
+  request.head.nlmsg_len = sizeof request;
+  request.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.head.nlmsg_flags = NLM_F_REQUEST;
+  request.wanted.sdiag_family = AF_INET;
+  request.wanted.sdiag_protocol = IPPROTO_TCP;
+  request.wanted.idiag_states = 1U << TCP_LISTEN;
+  // The kernel looks for the socket of a connection to this address from 0.0.0.0:0, as it does for a new connection.
+  request.wanted.id.idiag_sport = htons(port);
+  request.wanted.id.idiag_src[0] = htonl(INADDR_LOOPBACK);
+  request.wanted.id.idiag_cookie[0] = request.wanted.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  if (!end.is_open() || ::send(end.get(), &request, sizeof request, 0) != static_cast<ssize_t>(sizeof request))
+    return -1;
+  alignas(nlmsghdr) char answer[1024];
+  const ssize_t got = ::recv(end.get(), answer, sizeof answer, MSG_DONTWAIT);  // It was made while `send` ran.
+  const auto* head = reinterpret_cast<const nlmsghdr*>(answer);
+  if (got < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(inet_diag_msg))) || head->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+    return -1;
+  const auto* socket = reinterpret_cast<const inet_diag_msg*>(answer + NLMSG_LENGTH(0));
+  return socket->idiag_state == TCP_LISTEN ? std::int64_t{socket->idiag_uid} : -1;
 }
 
 }  // namespace divvy

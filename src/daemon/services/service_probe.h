@@ -4,8 +4,6 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
-#include <istream>
-#include <map>
 #include <string>
 
 namespace divvy {
@@ -18,18 +16,12 @@ void ProbeReplica(boost::asio::io_context& loop, const std::string& address, std
 /// Whether no socket of this machine has this TCP port. Cost: three system calls.
 bool IsPortFree(std::uint16_t port);
 
-/// Describes who gets connections to 127.0.0.1 at each TCP port of this machine.
-struct PortListener {
-  int nearness = 0;       // The kernel prefers a socket at 127.0.0.1 to one at 0.0.0.0, and that to one at [::].
-  std::int64_t uid = -1;  // -1: processes of several users.
-};
-using PortListeners = std::map<std::uint16_t, PortListener>;
+/// Returns a free TCP port of those that the kernel gives to outgoing connections, or 0 if there is none. Cost: three
+/// system calls.
+std::int64_t KernelPort();
 
-/// Adds the listeners in a text like /proc/net/tcp or tcp6, which begins with them: reads up to the first connection.
-void AddListeners(std::istream& table, PortListeners& listeners);
-/// Cost: reads both tables.
-PortListeners ReadListeners();
-/// Returns false also if nobody listens.
-bool IsListenerOf(const PortListeners& listeners, std::int64_t uid, std::uint16_t port);
+/// Returns the uid of the process that gets connections to 127.0.0.1 at this TCP port of this machine; -1: there is
+/// none, or the kernel was built without CONFIG_INET_DIAG. Cost: four system calls, however many sockets there are.
+std::int64_t ListenerAtPort(std::uint16_t port);
 
 }  // namespace divvy

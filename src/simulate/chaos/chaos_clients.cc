@@ -115,18 +115,21 @@ JobSpec ChaosClients::DrawSpec(Time now) {
 void ChaosClients::Submit(DaemonLife& daemon) {
   JobSpec spec = DrawSpec(daemon.Now());
   const std::uint64_t elements = spec.array ? spec.array->indices.size() : 0;
-  const std::string group = spec.group_limit > 0 ? spec.group : "";
+  const Caller caller = DrawCaller();
   const int group_limit = spec.group_limit;
-  const int before = group.empty() ? 0 : daemon.controller().scheduler().group_limit(group);
+  std::uint64_t group = 0;
+  if (group_limit > 0) {
+    group = static_cast<std::uint64_t>(spec.group.back() - '0') * kChaosUsers.size() +
+            static_cast<std::uint64_t>(std::ranges::find(kChaosUsers, caller.user.name) - kChaosUsers.begin());
+  }
+  const int before = daemon.controller().scheduler().group_limit(ChaosGroupOfUser(group));
   const auto result =
-      daemon.controller().Submit(std::move(spec), elements, DrawCaller(), daemon.Now(), daemon.driver().Outcomes());
+      daemon.controller().Submit(std::move(spec), elements, caller, daemon.Now(), daemon.driver().Outcomes());
   if (!result) return;
   parts_.trace.Note("submitted: job", result->id, static_cast<std::int64_t>(elements));
   std::vector<Fact> facts = {{FactKind::kSubmitted, result->id, 0, static_cast<std::int64_t>(elements)},
                              {FactKind::kCommand, result->id, last_command_, last_command_}};
-  if (!group.empty())
-    facts.push_back(
-        {FactKind::kGroupLimit, JobId(static_cast<std::uint64_t>(group.back() - '0')), before, group_limit});
+  if (group_limit > 0) facts.push_back({FactKind::kGroupLimit, JobId(group), before, group_limit});
   parts_.ledger.Applied(facts);
   daemon.AfterCommit(std::move(facts), true);
   known_.push_back({result->id, static_cast<std::uint32_t>(elements)});
@@ -176,9 +179,16 @@ void ChaosClients::SetHeld(DaemonLife& daemon, JobId id, bool is_held, const Cal
 }
 
 void ChaosClients::SetGroupLimit(DaemonLife& daemon, std::uint64_t group, int limit) {
-  const int before = daemon.controller().scheduler().group_limit(ChaosGroup(group));
+  std::vector<Fact> facts;
+  for (std::uint64_t user = 0; user < kChaosUsers.size(); ++user) {
+    const bool has_jobs = std::ranges::any_of(daemon.controller().live(), [&](const auto& live) {
+      return live.second.group == ChaosGroup(group) && live.second.user.name == kChaosUsers[user];
+    });
+    const std::uint64_t number = group * kChaosUsers.size() + user;
+    const int before = daemon.controller().scheduler().group_limit(ChaosGroupOfUser(number));
+    if (has_jobs) facts.push_back({FactKind::kGroupLimit, JobId(number), before, limit});
+  }
   if (!daemon.controller().SetGroupLimit(ChaosGroup(group), limit, Admin(), daemon.Now())) return;
-  std::vector<Fact> facts = {{FactKind::kGroupLimit, JobId(group), before, limit}};
   parts_.ledger.Applied(facts);
   daemon.AfterCommit(std::move(facts), false);
 }
@@ -315,9 +325,7 @@ void ChaosClients::EndFoundRuns(DaemonLife& daemon) {
 void ChaosClients::LetEverythingEnd(DaemonLife& daemon) {
   EndFoundRuns(daemon);
   if (daemon.controller().restriction()) Restrict(daemon, std::nullopt);
-  for (std::uint64_t group = 0; group < kGroups; ++group) {
-    if (daemon.controller().scheduler().group_limit(ChaosGroup(group)) > 0) SetGroupLimit(daemon, group, 0);
-  }
+  for (std::uint64_t group = 0; group < kGroups; ++group) SetGroupLimit(daemon, group, 0);
   std::vector<JobId> held, paused, hopeless;
   for (const auto& [id, record] : daemon.controller().live()) {
     if (record.is_held) held.push_back(id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "control/books/record_parts.h"
 
 namespace divvy::simulate {
 namespace {
@@ -14,6 +15,10 @@ bool IsOfOneJob(FactKind kind) { return kind != FactKind::kGroupLimit && kind !=
 }  // namespace
 
 std::string ChaosGroup(std::uint64_t number) { return "g" + std::to_string(number); }
+
+std::string ChaosGroupOfUser(std::uint64_t number) {
+  return GroupNameOf(ChaosGroup(number / kChaosUsers.size()), std::string(kChaosUsers[number % kChaosUsers.size()]));
+}
 
 std::int64_t CommandNumber(const JobSpec& spec) {
   return spec.command.empty() ? -1 : ParseInteger(spec.command.front()).value_or(-1);
@@ -73,7 +78,7 @@ void ChaosLedger::ForgetJob(JobId job) {
 
 std::optional<std::int64_t> ChaosLedger::ValueIn(const Controller& controller, const Key& key) {
   const auto& [kind, job] = key;
-  if (kind == FactKind::kGroupLimit) return controller.scheduler().group_limit(ChaosGroup(job.value()));
+  if (kind == FactKind::kGroupLimit) return controller.scheduler().group_limit(ChaosGroupOfUser(job.value()));
   if (kind == FactKind::kRestriction)
     return controller.restriction() ? static_cast<std::int64_t>(controller.restriction()->bits()) : -1;
   const JobRecord* record = controller.Find(job);
@@ -97,7 +102,7 @@ void ChaosLedger::CheckValues(const Controller& controller) {
     static constexpr const char* kNames[] = {"",     "",        "priority",    "time limit",
                                              "hold", "command", "group limit", "restriction"};
     const std::string of = IsOfOneJob(key.first)                ? " of job " + ToString(key.second)
-                           : key.first == FactKind::kGroupLimit ? " of group " + ChaosGroup(key.second.value())
+                           : key.first == FactKind::kGroupLimit ? " of group " + ChaosGroupOfUser(key.second.value())
                                                                 : "";
     trace_.Break("the " + std::string(kNames[static_cast<std::size_t>(key.first)]) + of + " is " +
                  std::to_string(*value) + ", but " + std::to_string(kept.acknowledged.value_or(0)) +
@@ -167,11 +172,13 @@ void ChaosLedger::OnStartDecided(const JobRecord& record, const Controller& cont
   if (record.begin > std::max(now, record.queued_at) && !waits_after_start)
     Break(record, "starts before its begin time");
   if (record.group.empty()) return;
-  const int limit = controller.scheduler().group_limit(record.group);
+  const int limit = controller.scheduler().group_limit(GroupNameOf(record.group, record.user.name));
   if (limit <= 0) return;
   int running = 0;
   for (const auto& [id, other] : controller.live()) {
-    if (other.group == record.group && IsActive(other.state) && other.array_count == 0) ++running;
+    if (other.group == record.group && other.user.name == record.user.name && IsActive(other.state) &&
+        other.array_count == 0)
+      ++running;
   }
   if (running > limit) Break(record, "starts although its group has reached its limit");
 }

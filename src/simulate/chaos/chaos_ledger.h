@@ -3,6 +3,7 @@
 // through every crash.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <deque>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,7 +24,7 @@ namespace divvy::simulate {
 
 enum class FactKind { kSubmitted, kCancelled, kPriority, kTimeLimit, kHeld, kCommand, kGroupLimit, kRestriction };
 
-/// One guarantee of an answer. `job` is a group's number for kGroupLimit, and not set for kRestriction.
+/// One guarantee of an answer. `job` is the number of a user's group for kGroupLimit, and not set for kRestriction.
 struct Fact {
   FactKind kind = FactKind::kSubmitted;
   JobId job;
@@ -30,7 +32,10 @@ struct Fact {
   std::int64_t value = 0;  // For kSubmitted: how many ids the job takes after its own.
 };
 
+inline constexpr std::array<std::string_view, 3> kChaosUsers = {"root", "ada", "bo"};
 std::string ChaosGroup(std::uint64_t number);
+/// The scheduler's name of a user's group. `number`: that of the group, times 3, plus that of the user.
+std::string ChaosGroupOfUser(std::uint64_t number);
 /// The command of a specification as a number: the command is one word.
 std::int64_t CommandNumber(const JobSpec& spec);
 
