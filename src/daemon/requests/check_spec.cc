@@ -62,7 +62,8 @@ std::size_t TextBytes(const JobSpec& spec) {
     for (const std::string& text : *list) bytes += text.size();
   }
   for (const Component& other : spec.request.others) {
-    bytes += sizeof other + of_labels(other.labels) + other.gpu_type.size() + other.constraint.size() + other.pool.size();
+    bytes +=
+        sizeof other + of_labels(other.labels) + other.gpu_type.size() + other.constraint.size() + other.pool.size();
     for (const auto* list : {&other.node_list, &other.excluded_nodes}) {
       for (const std::string& text : *list) bytes += text.size();
     }

@@ -25,7 +25,8 @@ class CallReader {
  public:
   explicit CallReader(const ApiPorts& ports) : ports_(ports) {}
 
-  /// `read` runs on another thread, beside others, and may use only the store and LabelCache::OfStored. Takes the call over.
+  /// `read` runs on another thread, beside others, and may use only the store and LabelCache::OfStored. Takes the call
+  /// over.
   void Read(ApiCall& call, std::function<FinishCall()> read);
   /// Runs at once on the loop's thread if `is_quick`.
   void ReadUnless(bool is_quick, ApiCall& call, std::function<FinishCall()> read);
