@@ -40,6 +40,7 @@
 #include "daemon/providers/provider_host.h"
 #include "daemon/requests/submission_keys.h"
 #include "daemon/runtime/counters.h"
+#include "daemon/runtime/fair_workers.h"
 #include "daemon/runtime/log.h"
 #include "daemon/runtime/worker.h"
 #include "daemon/services/service_host.h"
@@ -230,7 +231,7 @@ class Daemon {
   // Declared last, so that they end first: their tasks use the store and the probe.
   std::unique_ptr<Worker> writer_;
   std::unique_ptr<Committer> committer_;
-  std::unique_ptr<Worker> reader_;
+  std::unique_ptr<FairWorkers> readers_;
   std::unique_ptr<LeaseThread> lease_thread_;
 };
 
@@ -485,7 +486,7 @@ void Daemon::KeepHouse() {
   keep.log_directory = places_.logs;
   Housekeeping::Ports ports;
   ports.write = [this](std::function<void()> task) { committer_->Do(std::move(task)); };
-  ports.read = [this](std::function<void()> task) { reader_->Do(std::move(task)); };
+  ports.read = [this](std::function<void()> task) { readers_->Do(FairWorkers::kOwn, std::move(task)); };
   ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
   ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
   housekeeping_ = std::make_unique<Housekeeping>(*store_, clock_, log_, std::move(keep), std::move(ports));
@@ -529,8 +530,8 @@ void Daemon::TakeSamples() {
   sweep_reports_ = std::make_unique<SweepReports>(*driver_);
   sweep_reports_->CatchUp(
       {[this](const JobRecord& record, const JobSpec& spec) { return host_.node().LogOf(record, spec, false); },
-       [this](std::function<std::function<void()>()> work) {
-         reader_->Do([this, work = std::move(work)] { asio::post(loop_, work()); });
+       [this](std::int64_t uid, std::function<std::function<void()>()> work) {
+         readers_->Do(uid, [this, work = std::move(work)] { asio::post(loop_, work()); });
        }});
   host_.Sample({OwnName(), config_.sample_every}, [this](const samples::Snapshot& seen) {
     samples_->Add(seen, seen.at);
@@ -590,8 +591,8 @@ Result<ApiPorts> Daemon::RoutePorts() {
   ports.is_in_group = [](const User& user, const std::string& group) {
     return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
   };
-  ports.read = [this](std::function<std::function<void()>()> work) {
-    reader_->Do([this, work = std::move(work)] { asio::post(loop_, work()); });
+  ports.read = [this](std::int64_t uid, std::function<std::function<void()>()> work) {
+    readers_->Do(uid, [this, work = std::move(work)] { asio::post(loop_, work()); });
   };
   ports.user_name = UserName;
   const auto find_user = [this](std::string_view name) { return FindUserHere(name); };
@@ -926,8 +927,8 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
   });
   loop_.run();
   reads->Close();
-  reader_ = std::make_unique<Worker>();
-  reader_->Do([ended = std::move(reads)]() mutable { ended.reset(); });  // Its thread may be at work.
+  readers_ = std::make_unique<FairWorkers>();
+  readers_->Do(FairWorkers::kOwn, [ended = std::move(reads)]() mutable { ended.reset(); });  // Its thread may be at work.
   followed_ = follow->Stop();
   signals_.cancel();
   loop_.restart();
@@ -1017,7 +1018,7 @@ Status Daemon::Start() {
   writer_ = std::make_unique<Worker>();
   committer_ = std::make_unique<Committer>(*store_, *writer_, clock_,
                                            [this](std::function<void()> task) { asio::post(loop_, std::move(task)); });
-  if (!reader_) reader_ = std::make_unique<Worker>();
+  if (!readers_) readers_ = std::make_unique<FairWorkers>();
   NodeOptions options;
   options.run_directory = places_.runs;
   options.log_directory = places_.logs;
@@ -1074,7 +1075,7 @@ void Daemon::Close() {
   GiveLeaseBack();
   host_.Stop();
   if (samples_) samples_->Close();
-  reader_.reset();
+  readers_.reset();
   log_.Write(LogLevel::kInfo, "event=down");
 }
 

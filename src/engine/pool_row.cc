@@ -1,6 +1,6 @@
 #include "engine/pool_row.h"
 
-#include <algorithm>
+#include <set>
 
 #include "base/text.h"
 
@@ -8,9 +8,10 @@ namespace divvy {
 
 std::vector<std::string> PoolsIn(std::string_view list) {
   std::vector<std::string> names;
+  std::set<std::string_view> known;
   for (const std::string_view part : Split(list, ',')) {
     const std::string_view name = Trim(part);
-    if (!name.empty() && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+    if (!name.empty() && known.insert(name).second) names.emplace_back(name);
   }
   return names;
 }

@@ -1,5 +1,9 @@
 // Processes of a tenant that use its GPU without the library. The node reports which processes belong to the job, so
 // clearing the environment does not hide them.
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "keeper/drivers/slices_test_world.h"
 #include "platform/os/process_tree.h"
 
@@ -51,6 +55,37 @@ TEST_F(Escape, AJobWithAWholeGpuIsNotDisplacedWhileAProcessWithoutTheLibraryIsTh
   const std::string why = world_->node->Ask(displace);
   EXPECT_TRUE(why.starts_with("job 1 cannot be parked: process " + std::to_string(pid) + " uses the GPU")) << why;
   EXPECT_FALSE(world_->node->StateOf(1).is_displaced);
+}
+
+TEST_F(Escape, MemoryOutsideTheLibraryIsExpectedOfNoOtherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs tenants of two users";
+  const auto used = [&](std::uint64_t job) { return world_->node->StateOf(job).shares.at(0).used; };
+  const auto add = [&](std::uint64_t job, std::int64_t uid) {
+    wire::KeeperAdd terms = KeeperWorld::Terms(job, 0, 0.2, 4 * kGiB, 4 * kGiB);
+    terms.uid = uid;
+    return world_->Add(terms).folder;
+  };
+  FakeProcess first(add(1, 0));
+  ASSERT_TRUE(Eventually([&] { return first.is_up(); }));
+  const Bytes outside(kGiB);
+  ASSERT_TRUE(gpu_->AddProcess(0, ::getpid(), outside));
+  ASSERT_TRUE(Eventually([&] { return used(1) == outside; }));
+  ASSERT_TRUE(gpu_->RemoveProcess(0, ::getpid()));
+  FakeProcess same(add(2, 0));
+  ASSERT_TRUE(Eventually([&] { return same.is_up(); }));
+  EXPECT_GT(same.page->processes[same.slot].residual[0], std::uint64_t{kGiB});
+  constexpr uid_t kOther = 65534;
+  const std::string folder = add(3, kOther);
+  ASSERT_EQ(::chmod(world_->directory.c_str(), 0711), 0);
+  ASSERT_EQ(::chmod((folder + "/" + share::kLinkSocket).c_str(), 0666), 0);
+  EXPECT_EQ(InChild([&] {
+              // Otherwise its files in /proc belong to root, and the keeper on an older kernel takes it for root's.
+              if (::setuid(kOther) != 0 || ::prctl(PR_SET_DUMPABLE, 1) != 0) return 2;
+              FakeProcess other(folder);
+              if (!Eventually([&] { return other.is_up(); })) return 3;
+              return other.page->processes[other.slot].residual[0] == 0 ? 0 : 4;
+            }),
+            0);
 }
 
 }  // namespace escape_test

@@ -38,7 +38,8 @@ void TenantUse::OnSights(const std::vector<GpuSight>& sights) {
 void TenantUse::ExpectResiduals(const ManagedTenant& kept) const {
   if (kept.tenant == nullptr) return;
   for (unsigned device = 0; device < kept.tenant->devices().size(); ++device) {
-    const auto known = expected_residual_.find(static_cast<GpuIndex>(kept.tenant->devices()[device].gpu));
+    const auto known =
+        expected_residual_.find({kept.record.terms.uid, static_cast<GpuIndex>(kept.tenant->devices()[device].gpu)});
     kept.tenant->ExpectResidual(device,
                                 known == expected_residual_.end() ? shared_.options.first_residual : known->second);
   }
@@ -93,7 +94,7 @@ void TenantUse::OnSight(const GpuSight& sight) {
         if (residual > kMostResidual) kept->escaped.insert(seen.pid);
         if (residual == 0 || residual > kMostResidual) continue;
         // Uses the largest: an overestimate is corrected for each process after two samples.
-        std::uint64_t& expected = expected_residual_[sight.gpu];
+        std::uint64_t& expected = expected_residual_[{kept->record.terms.uid, sight.gpu}];
         expected = std::max(expected, residual + kResidualToSpare);
       }
     }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "keeper/drivers/gpu_watch.h"
@@ -40,7 +41,8 @@ class TenantUse {
   KeeperContext& shared_;
   std::map<GpuIndex, int> utilisation_;
   std::map<std::int64_t, wire::KeeperProcess> processes_;  // By pid.
-  std::map<GpuIndex, std::uint64_t> expected_residual_;    // Largest residual of any process so far, in bytes.
+  // Largest residual of any process of this user on this GPU so far, in bytes. Not of other users: they could raise it.
+  std::map<std::pair<std::int64_t, GpuIndex>, std::uint64_t> expected_residual_;
   Time sampled_at_ = kNoTime;
 };
 

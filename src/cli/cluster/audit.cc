@@ -22,7 +22,12 @@ int AuditMain(const Words& words) {
     std::printf("%llu lines before them were written by an older release and have no hashes\n",
                 static_cast<unsigned long long>(chain->unchained));
   }
-  if (chain->has_older) std::printf("the first line follows a rotated log that no longer exists\n");
+  if (chain->has_older && chain->is_full) {
+    std::printf("the first line follows a rotated log that no longer exists\n");
+  } else if (chain->has_older) {
+    Note("the beginning is missing, and " + path + "." + std::to_string(kOldAuditLogs) +
+         " does not exist, so it was not removed by rotation; check who moved or removed old files or lines");
+  }
   if (!chain->newest.empty()) {
     std::printf("newest hash: %s\n", chain->newest.c_str());
     std::printf("Store it elsewhere: divvy audit verify HASH then detects lines removed at the end.\n");

@@ -107,13 +107,10 @@ std::string WhyNoPool(const PoolRegistry& pools, const Scheduler& cluster, const
 }
 
 std::vector<std::string> AllPoolsOf(const JobRecord& record) {
-  std::vector<std::string> all;
-  for (std::size_t i = 0; i < record.request.components(); ++i) {
-    for (std::string& name : PoolsIn(PoolListOf(record.request, record.pool, i))) {
-      if (std::ranges::count(all, name) == 0) all.push_back(std::move(name));
-    }
-  }
-  return all;
+  std::string lists;
+  for (std::size_t i = 0; i < record.request.components(); ++i)
+    lists += PoolListOf(record.request, record.pool, i) + ",";
+  return PoolsIn(lists);
 }
 
 }  // namespace divvy

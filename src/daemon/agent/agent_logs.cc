@@ -65,7 +65,7 @@ AgentLogs::AgentLogs(const Node& node, const Clock& clock, const Log& log, std::
 void AgentLogs::Answer(const wire::AgentQuestion& question, Told told) {
   // The owner of the list is only known to the node, on this thread.
   const std::string steps = question.wants_steps ? node_.StepsOf(question.record) : "";
-  reader_.Do([this, question, steps, told = std::move(told)]() mutable {
+  readers_.Do(question.record.user.uid, [this, question, steps, told = std::move(told)]() mutable {
     AnsweredPiece answered = steps.empty() ? AnswerOf(node_, question) : StepsIn(steps);
     ports_.post([told = std::move(told), answered = std::move(answered)]() mutable {
       told(std::move(answered.answer), std::move(answered.bytes));
@@ -80,7 +80,7 @@ void AgentLogs::RemoveOldLogs() {
 }
 
 void AgentLogs::Step(Time written_before) {
-  reader_.Do([this, written_before, alive = ports_.alive()]() mutable {
+  readers_.Do(FairWorkers::kOwn, [this, written_before, alive = ports_.alive()]() mutable {
     alive_ = std::move(alive);
     const auto has_more = old_logs_.Step(written_before);
     ports_.post([this, written_before, has_more] {

@@ -1,6 +1,6 @@
 // Job output on an agent: sends the controller the pieces that it asks for (also of the lists of steps), and removes
-// logs that were kept long enough. Files are read and removed on a separate thread, so that a file server that does not
-// answer does not block the agent. Everything else runs on the loop's thread.
+// logs that were kept long enough. Files are read and removed on other threads, so that a file server that does not
+// answer blocks neither the agent nor the logs of other users. Everything else runs on the loop's thread.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 #include <string>
 
 #include "daemon/node/node.h"
+#include "daemon/runtime/fair_workers.h"
 #include "daemon/runtime/log.h"
-#include "daemon/runtime/worker.h"
 #include "daemon/storage/old_logs.h"
 #include "platform/os/clock.h"
 #include "wire/messages/agent_messages.h"
@@ -48,7 +48,7 @@ class AgentLogs {
   std::set<JobId> alive_;  // As of the step that is under way.
   OldLogs old_logs_;       // Used by that step only.
   std::uint64_t removed_before_ = 0;
-  Worker reader_;  // Declared last, so that it ends first.
+  FairWorkers readers_;  // Declared last, so that it ends first.
 };
 
 /// Reads the requested piece of the file that the question names. Any thread.

@@ -149,6 +149,8 @@ TEST_F(RoutesPage, AJobCanBeResubmittedAndShownAsACommandLine) {
                   R"("line":"divvy submit --retries 2 -- 'a b'","refusal":"")"));
   EXPECT_TRUE(Has(Post("/v1/script", R"({"text":"#!/bin/sh\n# DIVVY --retries 2\ntrue\n"})"), R"("retries":2)"));
   EXPECT_TRUE(Has(Post("/v1/script", R"({"text":"true","directory":"here"})"), "give an absolute path"));
+  const std::string lines = "{\"text\":\"#" + std::string(131'072, 'x') + "\\n";
+  EXPECT_TRUE(Has(Post("/v1/script", lines + "\"}"), "but at most 131072 can be read here"));
 }
 
 TEST_F(RoutesPage, AnotherUsersJobCannotBeResubmitted) {

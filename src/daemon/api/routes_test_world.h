@@ -101,7 +101,9 @@ class World {
     node_.Join(*port_);
     ApiPorts routing;
     routing.user_name = [](std::int64_t) { return "ada"; };
-    routing.read = [this](std::function<std::function<void()>()> work) { reads_.push_back(std::move(work)); };
+    routing.read = [this](std::int64_t, std::function<std::function<void()>()> work) {
+      reads_.push_back(std::move(work));
+    };
     routing.remote = std::make_shared<RemoteAccess>(RemoteAccess{RemoteCallers(tokens_, {}), {}, ""});
     routing.agents = listener_;
     routing.step_callers = std::make_shared<StepCallers>(loop_);

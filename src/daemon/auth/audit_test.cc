@@ -125,6 +125,7 @@ TEST_F(AuditFile, HasABoundedSize) {
   ASSERT_TRUE(chain) << chain.error().message;
   EXPECT_GT(chain->lines, 8u) << "those of the old files, too";
   EXPECT_TRUE(chain->has_older);
+  EXPECT_TRUE(chain->is_full);
   EXPECT_FALSE(std::filesystem::exists(path_ + "." + std::to_string(kOldAuditLogs + 1)));
 }
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
+#include "base/text.h"
 #include "base/utf8.h"
+#include "daemon/notify/notify_registry.h"
 #include "dialect/options/job_options.h"
-#include "dialect/options/node_options.h"
 
 namespace divvy {
 namespace {
@@ -38,10 +40,13 @@ Status CheckTexts(const JobSpec& spec) {
 
 /// Everything that is stored with each job besides the script, arguments, environment and parameters.
 constexpr std::size_t kMostTextBytes = 256 << 10;
-/// Names of parameters are compared with each other.
+/// Names of parameters and pools are compared with each other, names of nodes with those of all nodes, and each
+/// dependency may take a read of the store.
 constexpr std::size_t kMostParameters = 64;
-/// Names of pools are compared with each other, and with those of each component.
-constexpr std::ptrdiff_t kMostPools = 32;
+constexpr std::size_t kMostPools = 32;
+constexpr std::size_t kMostNodeNames = 4096;
+constexpr std::size_t kMostDependencies = 1024;
+constexpr std::size_t kMostNotes = 256;
 
 /// The bytes of labels, notes, lists of nodes and other texts, and some for each dependency.
 std::size_t TextBytes(const JobSpec& spec) {
@@ -57,7 +62,8 @@ std::size_t TextBytes(const JobSpec& spec) {
     for (const std::string& text : *list) bytes += text.size();
   }
   for (const Component& other : spec.request.others) {
-    bytes += sizeof other + of_labels(other.labels) + other.gpu_type.size() + other.constraint.size();
+    bytes +=
+        sizeof other + of_labels(other.labels) + other.gpu_type.size() + other.constraint.size() + other.pool.size();
     for (const auto* list : {&other.node_list, &other.excluded_nodes}) {
       for (const std::string& text : *list) bytes += text.size();
     }
@@ -69,30 +75,45 @@ std::size_t TextBytes(const JobSpec& spec) {
   return bytes;
 }
 
-/// Limits what one request can make the daemon store and compare.
+/// The names in the lists of pools of all components, each name once.
+std::size_t PoolCount(const JobSpec& spec) {
+  std::set<std::string_view> names;
+  const auto add = [&](std::string_view list) {
+    for (const std::string_view name : Split(list, ',')) names.insert(Trim(name));
+  };
+  add(spec.pool);
+  for (const Component& other : spec.request.others) add(other.pool);
+  names.erase("");
+  return names.size();
+}
+
+std::size_t NodeNameCount(const Request& request) {
+  std::size_t count = request.node_list.size() + request.excluded_nodes.size();
+  for (const Component& other : request.others) count += other.node_list.size() + other.excluded_nodes.size();
+  return count;
+}
+
+Status CheckCount(std::string_view field, std::size_t count, std::string_view what, std::size_t most) {
+  if (count <= most) return {};
+  return InvalidArgument("spec." + std::string(field) + ": there are " + std::to_string(count) + " " +
+                         std::string(what) + ", but a job may have at most " + std::to_string(most));
+}
+
+/// Limits what one request can make the daemon store and compare. Takes linear time.
 Status CheckSizes(const JobSpec& spec) {
   if (const std::size_t bytes = TextBytes(spec); bytes > kMostTextBytes) {
     return InvalidArgument("spec: labels, notes, node lists, dependencies and other texts have " +
                            std::to_string(bytes) + " bytes together, but a job may have at most " +
                            std::to_string(kMostTextBytes));
   }
-  for (const auto* list : {&spec.request.node_list, &spec.request.excluded_nodes}) {
-    if (list->size() > static_cast<std::size_t>(dialect::kMostNodes)) {
-      return InvalidArgument("spec.request: a list of nodes has " + std::to_string(list->size()) +
-                             " names, but may have at most " + std::to_string(dialect::kMostNodes));
-    }
-  }
-  std::ptrdiff_t pools = std::ranges::count(spec.pool, ',') + 1;
-  for (const Component& other : spec.request.others) pools = std::max(pools, std::ranges::count(other.pool, ',') + 1);
-  if (pools > kMostPools) {
-    return InvalidArgument("spec.pool: there are " + std::to_string(pools) + " pools, but a job may have at most " +
-                           std::to_string(kMostPools));
-  }
-  if (spec.parameters.size() > kMostParameters) {
-    return InvalidArgument("spec.parameters: there are " + std::to_string(spec.parameters.size()) +
-                           " parameters, but a job may have at most " + std::to_string(kMostParameters));
-  }
-  return {};
+  DIVVY_CHECK(CheckCount("parameters", spec.parameters.size(), "parameters", kMostParameters));
+  DIVVY_CHECK(CheckCount("pool", PoolCount(spec), "pools", kMostPools));
+  DIVVY_CHECK(CheckCount("request", NodeNameCount(spec.request), "names of nodes", kMostNodeNames));
+  DIVVY_CHECK(CheckCount("dependencies", spec.dependencies.size(), "dependencies", kMostDependencies));
+  DIVVY_CHECK(CheckCount("notes", spec.notes.size(), "notes", kMostNotes));
+  const auto notify = WishOf(spec).notify;
+  return CheckCount("labels", notify ? notify->to.size() : 0, "receivers of notifications",
+                    NotifyRegistry::kMostOfAJob);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/utf8.h"
 #include "daemon/requests/check_spec.h"
@@ -89,10 +90,16 @@ class Reader {
   std::optional<Error> error_;
 };
 
-void SetVariable(std::vector<std::string>& environment, const std::string& pair) {
-  const std::string name = pair.substr(0, pair.find('=') + 1);
-  std::erase_if(environment, [&](const std::string& known) { return known.starts_with(name); });
-  environment.push_back(pair);
+/// Appends `pairs` after removing the present values of their variables. The last value of a variable wins.
+void SetVariables(std::vector<std::string>& environment, const std::vector<std::string>& pairs) {
+  const auto name_of = [](std::string_view pair) { return pair.substr(0, pair.find('=')); };
+  std::set<std::string_view> names;
+  std::vector<std::string> changed;
+  for (auto pair = pairs.rbegin(); pair != pairs.rend(); ++pair) {
+    if (names.insert(name_of(*pair)).second) changed.push_back(*pair);
+  }
+  std::erase_if(environment, [&](const std::string& known) { return names.contains(name_of(known)); });
+  environment.insert(environment.end(), changed.rbegin(), changed.rend());
 }
 
 /// Copies the record's values into the specification: earlier changes and the present ones.
@@ -167,7 +174,7 @@ Status ApplyFiles(const wire::JobUpdate& update, JobSpec& spec, std::vector<std:
   }
   if (update.environment) {
     fields.push_back("env");
-    for (const std::string& pair : *update.environment) SetVariable(spec.extra_environment, pair);
+    SetVariables(spec.extra_environment, *update.environment);
   }
   return reader.status();
 }

@@ -78,7 +78,7 @@ TEST(JobUpdate, OtherFieldsChangeTheSpecification) {
   update.command = {"sh", "-c", "true"};
   update.output = "out-%j";
   update.directory = "/elsewhere";
-  update.environment = {"B=3", "C=4"};
+  update.environment = {"B=0", "B=3", "C=4"};
   update.grace_s = 5;
   update.comment = "new";
   const auto changes = Read(update);

@@ -57,7 +57,7 @@ void SweepReports::CatchUp(JobId job, const Ports& ports) {
   if (!record || !record->node.empty()) return;
   const auto spec = driver_.SpecOf(*record);
   if (!spec) return;
-  ports.read([this, job, log = ports.log_of(*record, **spec)]() -> std::function<void()> {
+  ports.read(record->user.uid, [this, job, log = ports.log_of(*record, **spec)]() -> std::function<void()> {
     return [this, job, found = NumbersAtEndOf(log)] {
       for (const Sweeps::Numbers& numbers : found) driver_.controller().OnMetrics(job, numbers, driver_.Now());
       if (!found.empty()) driver_.Touch();

@@ -19,7 +19,8 @@ class SweepReports {
   /// Reads the end of a trial's log again. Lines that were reported before have no effect.
   struct Ports {
     std::function<JobLog(const JobRecord& record, const JobSpec& spec)> log_of;
-    std::function<void(std::function<std::function<void()>()>)> read;  // Runs work elsewhere, and its result here.
+    /// Runs work for this user elsewhere, and its result here.
+    std::function<void(std::int64_t uid, std::function<std::function<void()>()>)> read;
   };
   void CatchUp(const Ports& ports);
 

@@ -19,7 +19,9 @@ std::string WithoutPaths(std::string_view text) {
       continue;
     }
     const char quote = i > 0 ? text[i - 1] : ' ';
-    const std::size_t end = quote == '\'' || quote == '"' ? text.find(quote, i) : text.find_first_of(" ,;)]\n", i);
+    std::size_t end = text.find_first_of(" ,;)]\n", i);
+    // A path may contain the quote itself.
+    if (quote == '\'' || quote == '"') end = text.rfind(quote) < i ? text.size() : text.rfind(quote);
     out += "...";
     i = std::min(end, text.size());
   }

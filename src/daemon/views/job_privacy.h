@@ -21,7 +21,8 @@ struct JobInFull;
 struct WasteAnswer;
 }  // namespace wire
 
-/// Replaces each absolute path in `text` by "...", up to its closing quote or the next space.
+/// Replaces each absolute path in `text` by "...". A path in quotes ends at the last such quote of the text, and any
+/// other at the next space; texts about jobs quote paths that users choose.
 std::string WithoutPaths(std::string_view text);
 
 class JobPrivacy {

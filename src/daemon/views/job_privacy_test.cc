@@ -54,6 +54,7 @@ TEST(JobPrivacy, QuotedPathsAreHiddenUpToTheClosingQuote) {
   EXPECT_EQ(WithoutPaths("/a/b: no, (/c) and 'x/y' or 1/2 of \"/d e\" now"),
             "... no, (...) and 'x/y' or 1/2 of \"...\" now");
   EXPECT_EQ(WithoutPaths("open '/unfinished"), "open '...");
+  EXPECT_EQ(WithoutPaths("cannot open '/home/bob/it's all' of acme/x' for writing"), "cannot open '...' for writing");
   EXPECT_EQ(WithoutPaths(""), "");
 }
 

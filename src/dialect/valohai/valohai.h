@@ -128,6 +128,9 @@ struct ValohaiProblem {
   bool is_warning = false;
   std::string text;
 };
+/// Nobody reads more, and a message about an unknown key takes a comparison with every known one.
+inline constexpr std::size_t kMostProblems = 100;
+
 /// "valohai.yaml:12: step 'train': ...".
 std::string FormatProblem(std::string_view path, const ValohaiProblem& problem);
 

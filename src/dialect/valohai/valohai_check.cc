@@ -27,8 +27,13 @@ class Checker {
  public:
   explicit Checker(std::vector<ValohaiProblem>& problems) : problems_(problems) {}
 
-  void Error(int line, std::string text) { problems_.push_back({line, false, std::move(text)}); }
-  void Warning(int line, std::string text) { problems_.push_back({line, true, std::move(text)}); }
+  // Warnings leave room for errors, since a file with an error must not pass.
+  void Error(int line, std::string text) {
+    if (problems_.size() < 2 * kMostProblems) problems_.push_back({line, false, std::move(text)});
+  }
+  void Warning(int line, std::string text) {
+    if (problems_.size() < kMostProblems) problems_.push_back({line, true, std::move(text)});
+  }
 
   /// Complains about duplicate names.
   template <typename T>
@@ -73,21 +78,21 @@ class Checker {
       if (!task.step.empty()) Error(task.line, owner + "there is no step " + Quoted(task.step));
       return;
     }
-    auto check = [&](int line, const std::string& name, const std::string& value) {
+    auto check = [&](int line, const std::string& name, const std::vector<std::string>& values) {
       auto parameter = std::find_if(step->parameters.begin(), step->parameters.end(),
                                     [&](const ValohaiParameter& candidate) { return candidate.name == name; });
       if (parameter == step->parameters.end()) {
-        Error(line, owner + "step " + Quoted(step->name) + " has no parameter " + Quoted(name));
-      } else if (auto status = CheckValohaiValue(*parameter, value); !value.empty() && !status) {
-        Error(line, owner + status.error().message);
+        return Error(line, owner + "step " + Quoted(step->name) + " has no parameter " + Quoted(name));
+      }
+      for (const std::string& value : values) {
+        if (auto status = CheckValohaiValue(*parameter, value); !value.empty() && !status)
+          Error(line, owner + status.error().message);
       }
     };
-    for (const ValohaiTaskParameter& parameter : task.parameters) {
-      if (parameter.values.empty()) check(parameter.line, parameter.name, "");
-      for (const std::string& value : parameter.values) check(parameter.line, parameter.name, value);
-    }
+    for (const ValohaiTaskParameter& parameter : task.parameters)
+      check(parameter.line, parameter.name, parameter.values);
     for (const auto& set : task.parameter_sets) {
-      for (const auto& [name, value] : set) check(task.line, name, value);
+      for (const auto& [name, value] : set) check(task.line, name, {value});
     }
   }
 

@@ -29,9 +29,6 @@ inline std::string_view KindOf(const YAML::Node& node) {
 using Problems = std::vector<ValohaiProblem>;
 using Keys = std::span<const std::string_view>;
 
-/// Nobody reads more, and a message about an unknown key takes a comparison with every known one.
-inline constexpr std::size_t kMostProblems = 100;
-
 class Fields {
  public:
   /// Records keys that are not in `known` (unless it is empty) and duplicate keys. `who` begins every message: "step

@@ -295,6 +295,43 @@ TEST(Valohai, ValuesAreReadFromJsonAndYaml) {
   EXPECT_FALSE(ParseValohaiValues("[1, 2]", "p.yaml"));
 }
 
+TEST(Valohai, AliasesCountAsTheValuesThatTheyStandFor) {
+  std::string step = "- step: &a {name: s, image: i, command: [";
+  for (int i = 0; i < 4'000; ++i) step += "c,";
+  step += "c]}\n";
+  EXPECT_TRUE(ParseValohaiYaml(step, "valohai.yaml"));
+  for (int i = 0; i < 100; ++i) step += "- step: *a\n";
+  std::string merges = "- &a {";
+  for (int i = 0; i < 1'000; ++i) merges += "k" + std::to_string(i) + ": 1, ";
+  merges += "z: 1}\n";
+  for (int i = 0; i < 200; ++i) merges += "- step: {<<: *a}\n";
+  std::string lists = "- &a0 [x]\n";
+  for (int i = 1; i < 40; ++i) {
+    const std::string alias = "*a" + std::to_string(i - 1);
+    lists += "- &a" + std::to_string(i) + " [" + alias + "," + alias + "]\n";
+  }
+  for (const std::string& text : {step, merges, lists}) {
+    const auto reading = ReadValohaiYaml(text, "valohai.yaml");
+    ASSERT_EQ(reading.problems.size(), 1u);
+    EXPECT_TRUE(Holds(reading.problems[0].text, "more than 200000 values")) << reading.problems[0].text;
+    EXPECT_TRUE(reading.project.steps.empty());
+  }
+}
+
+TEST(Valohai, ProblemsAreBoundedAndErrorsShowBehindWarnings) {
+  std::string same;
+  for (int i = 0; i < 300; ++i) same += "- step: {name: a, image: b, command: c}\n";
+  EXPECT_EQ(ReadValohaiYaml(same, "valohai.yaml").problems.size(), 200u);
+  std::string warnings = "- step: {name: a, image: b, command: '";
+  for (int i = 0; i < 300; ++i) warnings += "{parameter:x}";
+  warnings += "'}\n";
+  EXPECT_TRUE(ParseValohaiYaml(warnings, "valohai.yaml"));
+  warnings += "- task: {name: t, step: none, parameter-sets: [{a: 1}]}\n";
+  const auto project = ParseValohaiYaml(warnings, "valohai.yaml");
+  ASSERT_FALSE(project);
+  EXPECT_TRUE(Holds(project.error().message, "there is no step 'none'")) << project.error().message;
+}
+
 TEST(Valohai, ExplainShowsAStepsRequestOrItsErrors) {
   auto good = ExplainValohai(kExample, "valohai.yaml");
   EXPECT_FALSE(good.had_errors) << good.text;

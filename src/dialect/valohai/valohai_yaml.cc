@@ -417,6 +417,28 @@ void ReadEntry(const YAML::Node& entry, ValohaiProject& project, Problems& probl
   }
 }
 
+/// An alias such as *base counts as all values that it stands for, because each step gets a copy of them.
+constexpr std::size_t kMostValues = 200'000;
+
+/// Counts the values below `node` up to one more than `left`.
+std::size_t CountValues(const YAML::Node& node, std::size_t left) {
+  std::size_t count = 1;
+  for (auto at = node.begin(); at != node.end() && count <= left; ++at) {
+    const auto& item = *at;
+    if (node.IsMap()) count += CountValues(item.first, left - count) + 1;
+    if (count <= left) count += CountValues(node.IsMap() ? item.second : item, left - count);
+  }
+  return count;
+}
+
+/// Loads the text, or fails with the exception of yaml-cpp if it stands for too many values.
+YAML::Node LoadBounded(std::string_view text) {
+  YAML::Node root = YAML::Load(std::string(text));
+  if (CountValues(root, kMostValues) <= kMostValues) return root;
+  throw YAML::Exception(root.Mark(), "it has more than " + std::to_string(kMostValues) +
+                                         " values, with each alias (*name) as the values that it stands for");
+}
+
 }  // namespace
 
 ValohaiReading ReadValohaiYaml(std::string_view text, std::string_view path) {
@@ -427,7 +449,7 @@ ValohaiReading ReadValohaiYaml(std::string_view text, std::string_view path) {
     return reading;
   }
   try {
-    YAML::Node root = YAML::Load(std::string(text));
+    YAML::Node root = LoadBounded(text);
     if (!root.IsSequence()) {
       reading.problems.push_back(
           {std::max(1, LineOf(root)), false,
@@ -459,7 +481,7 @@ Result<std::map<std::string, std::vector<std::string>>> ParseValohaiValues(std::
   std::vector<ValohaiProblem> problems;
   if (text.size() > kMaxText) return InvalidArgument(std::string(path) + ": the file is larger than 1 MiB");
   try {
-    YAML::Node root = YAML::Load(std::string(text));
+    YAML::Node root = LoadBounded(text);
     Fields fields(problems, root, "parameters", {});
     for (const auto& [name, value] : fields.values()) out[name] = fields.Texts(name);
   } catch (const YAML::Exception& error) {

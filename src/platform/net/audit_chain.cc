@@ -34,6 +34,7 @@ Result<AuditChain> VerifyAuditLog(const std::string& path, std::string_view know
     const std::string file = age == 0 ? path : path + "." + std::to_string(age);
     std::ifstream lines(file);
     if (!lines && file == path) return NotFound("there is no readable audit log " + path);
+    if (age == kOldAuditLogs) chain.is_full = lines.is_open();
     std::uint64_t number = 0;
     for (std::string line; std::getline(lines, line);) {
       ++number;

@@ -28,11 +28,12 @@ struct AuditChain {
   std::uint64_t lines = 0;      // Number of lines with a hash.
   std::uint64_t unchained = 0;  // Number of lines before them without one.
   bool has_older = false;       // The first line continues a log that is gone; checks begin after it.
+  bool is_full = false;         // FILE.8 exists, so older logs were removed by rotation.
   std::string newest;           // Hash of the last line.
 };
-/// Reads the rotated logs that exist, and FILE. Errors: kCorruptData names the file and the number of the first line that
-/// differs from what was written. kNotFound: there is no log, or no line has the hash `known` (ignored if empty). Cost:
-/// one pass over the files.
+/// Reads the rotated logs that exist, and FILE. Errors: kCorruptData names the file and the number of the first line
+/// that differs from what was written. kNotFound: there is no log, or no line has the hash `known` (ignored if empty).
+/// Cost: one pass over the files.
 Result<AuditChain> VerifyAuditLog(const std::string& path, std::string_view known);
 
 }  // namespace divvy

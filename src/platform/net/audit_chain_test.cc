@@ -80,6 +80,7 @@ TEST_F(AuditLog, AfterRotationTheFirstLineRefersToAnOlderFile) {
   const auto chain = Verify(lines_);
   ASSERT_TRUE(chain) << chain.error().message;
   EXPECT_TRUE(chain->has_older);
+  EXPECT_FALSE(chain->is_full) << "no rotation removed it";
 }
 
 }  // namespace audit_chain_test

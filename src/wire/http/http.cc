@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <type_traits>
 
@@ -95,7 +96,8 @@ class HttpMessageReader<Message>::Parser final : public http::basic_parser<std::
   }
 
   Message message;
-  HttpError refusal{0, ""};  // Set if the syntax is valid but we refuse the message.
+  const char* end = nullptr;  // The end of the bytes that put() gets.
+  HttpError refusal{0, ""};   // Set if the syntax is valid but we refuse the message.
   bool expects_continue = false;
 
  private:
@@ -126,7 +128,17 @@ class HttpMessageReader<Message>::Parser final : public http::basic_parser<std::
     if constexpr (!kIsRequest) message.status = code;
   }
 
-  void on_field_impl(http::field field, Text name, Text value, ErrorCodeOf&) override {
+  // A proxy may read a folded line as two headers, and Beast reads it as one. `name` and the line after the value are
+  // in the bytes of put().
+  bool IsFolded(Text name) const {
+    const char* line = std::find(name.data() + name.size(), end, '\n');
+    return end - line > 1 && (line[1] == ' ' || line[1] == '\t');
+  }
+
+  void on_field_impl(http::field field, Text name, Text value, ErrorCodeOf& ec) override {
+    if (IsFolded(name)) return Refuse(400, "a header is continued on the next line; write it in one line", ec);
+    // A trailer, which arrives after everything that depends on headers was decided.
+    if (this->is_header_done()) return;
     std::string text(value.data(), value.size());
     if constexpr (kIsRequest) {
       if (field == http::field::expect) expects_continue = EqualsIgnoringCase(text, "100-continue");
@@ -140,6 +152,8 @@ class HttpMessageReader<Message>::Parser final : public http::basic_parser<std::
   void on_header_impl(ErrorCodeOf& ec) override {
     if constexpr (kIsRequest) {
       message.keeps_alive = this->keep_alive();
+      if (std::ranges::count(message.headers, "host", &HttpHeaders::value_type::first) > 1)
+        return Refuse(400, "there are several Host headers; send one", ec);
       std::string_view encoding = message.header("transfer-encoding");
       if (!encoding.empty() && !EqualsIgnoringCase(encoding, "chunked")) {
         Refuse(501, "Transfer-Encoding: " + std::string(encoding.substr(0, 40)) + " is not supported", ec);
@@ -190,6 +204,7 @@ bool HttpMessageReader<Message>::Advance() {
     if (waits_for_more_ && buffer_.size() - used_ < kLeastOfChunk) break;
     ErrorCodeOf ec;
     std::size_t n = 0;
+    parser_->end = buffer_.data() + buffer_.size();
     try {
       n = parser_->put(boost::asio::const_buffer(buffer_.data() + used_, buffer_.size() - used_), ec);
     } catch (const std::exception& thrown) {

@@ -126,6 +126,9 @@ TEST(Http, RefusesInvalidRequestsWithOneClearLine) {
       {"GET /?a=%xx HTTP/1.1\r\n\r\n", "400 a '%' in the request target is not followed by two hex digits"},
       {"GET / HTTP/1.1\r\nno colon\r\n\r\n", "400 bad header name"},
       {"GET / HTTP/1.1\r\nA: b\x01\r\n\r\n", "400 bad header value"},
+      {"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", "400 a header is continued on the next line; write it in one line"},
+      {"GET / HTTP/1.1\r\nA:\r\n\tb\r\n\r\n", "400 a header is continued on the next line; write it in one line"},
+      {"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", "400 there are several Host headers; send one"},
       {"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "400 bad Content-Length"},
       {"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "400 bad Content-Length"},
       {"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", "501 Transfer-Encoding: gzip is not supported"},
@@ -138,6 +141,15 @@ TEST(Http, RefusesInvalidRequestsWithOneClearLine) {
   }
   std::string both = ReadText("POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
   EXPECT_TRUE(both.starts_with("400 ")) << both;
+}
+
+TEST(Http, DropsTrailers) {
+  HttpReader reader;
+  reader.Feed("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nHost: a\r\nCookie: b\r\n\r\n");
+  const auto request = reader.Next();
+  ASSERT_TRUE(request) << reader.error()->message;
+  EXPECT_EQ(request->header("host"), "");
+  EXPECT_EQ(request->header("cookie"), "");
 }
 
 TEST(Http, LimitsHeadersAndBodies) {

@@ -9,8 +9,9 @@ namespace divvy {
 void CallReader::Read(ApiCall& call, std::function<FinishCall()> read) {
   // The call stays on this thread, because a reply belongs to the loop's thread, including its destruction.
   const std::uint64_t number = next_++;
+  const std::int64_t uid = call.caller.user.uid;
   calls_.emplace(number, std::make_shared<ApiCall>(std::move(call)));
-  ports_.read([this, number, read = std::move(read)]() -> std::function<void()> {
+  ports_.read(uid, [this, number, read = std::move(read)]() -> std::function<void()> {
     return [this, number, finish = read()] {
       const auto waiting = calls_.extract(number);
       finish(*waiting.mapped());

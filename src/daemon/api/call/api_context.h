@@ -20,12 +20,13 @@ class RemoteNode;
 /// Turns the result of a read into the call's answer, on the loop's thread.
 using FinishCall = std::function<void(ApiCall& call)>;
 
-/// Answers calls whose answers are slow to read or to build, on the reader's thread (ApiPorts::read).
+/// Answers calls whose answers are slow to read or to build, on another thread (ApiPorts::read).
 class CallReader {
  public:
   explicit CallReader(const ApiPorts& ports) : ports_(ports) {}
 
-  /// `read` runs on the reader's thread and may use only the store and LabelCache::OfStored. Takes the call over.
+  /// `read` runs on another thread, beside others, and may use only the store and LabelCache::OfStored. Takes the call
+  /// over.
   void Read(ApiCall& call, std::function<FinishCall()> read);
   /// Runs at once on the loop's thread if `is_quick`.
   void ReadUnless(bool is_quick, ApiCall& call, std::function<FinishCall()> read);

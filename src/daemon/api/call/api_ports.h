@@ -57,8 +57,9 @@ struct ApiPorts {
   std::function<void()> shut_down;
   /// Returns start ticks, user and command of a live process, for ignore rules; nullopt if it does not exist.
   std::function<std::optional<IgnoredProcess>(std::int64_t pid)> look_up_process;
-  /// Runs `work` on the thread that reads the store, and then the function that it returns on the loop's thread.
-  std::function<void(std::function<std::function<void()>()> work)> read;
+  /// Runs `work` for this user on a thread that reads, and then the function that it returns on the loop's thread. A
+  /// user's work runs in order, and beside that of others (runtime/fair_workers.h).
+  std::function<void(std::int64_t uid, std::function<std::function<void()>()> work)> read;
   /// Optional. For team membership by group. May query the network, so results are cached for half a minute.
   Admins::IsInGroup is_in_group;
   /// Optional. Looks up a user that jobs can run as. Null: any name is accepted.

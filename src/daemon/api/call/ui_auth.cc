@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/host_port.h"
 #include "base/text.h"
 #include "daemon/requests/ui_files.h"
 #include "daemon/views/views.h"
@@ -34,13 +35,12 @@ const HttpHeaders& PageHeaders() {
   return headers;
 }
 
-/// "gpu1.lab:7433" -> "gpu1.lab", "[::1]:80" -> "::1".
-std::string_view NameIn(std::string_view host) {
-  if (host.starts_with('[')) {
-    const std::size_t end = host.find(']');
-    return end == std::string_view::npos ? std::string_view() : host.substr(1, end - 1);
-  }
-  return host.substr(0, host.rfind(':'));
+/// "gpu1.lab:7433" -> "gpu1.lab", "[::1]:80" -> "::1". Empty for anything else.
+std::string NameIn(std::string_view host) {
+  constexpr std::uint16_t kAnyPort = 80;
+  const auto address = ParseHostPort(host, kAnyPort);
+  if (!address || host.starts_with('[') != (address->host.find(':') != std::string::npos)) return "";
+  return ToLower(address->host);
 }
 
 /// An IP address cannot be bound to another name by DNS.
@@ -117,7 +117,8 @@ Status UiAuth::OpenPlain() {
 }
 
 bool UiAuth::IsOurName(std::string_view host, bool is_plain) const {
-  const std::string name = ToLower(NameIn(host));
+  const std::string name = NameIn(host);
+  if (name.empty()) return false;
   if (name == "localhost" || name == kLoopback || name == "::1") return true;
   if (is_plain) return wishes_.listen && EqualsIgnoringCase(name, wishes_.listen->host);
   return IsAddress(name) || EqualsIgnoringCase(name, remote_->address.host) || EqualsIgnoringCase(name, ports_.host);

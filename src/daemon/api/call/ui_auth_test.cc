@@ -218,7 +218,8 @@ TEST(UiAuth, AForeignHostHeaderIsRefusedEverywhere) {
   UiWorld world;
   const std::string in = UiWorld::HeadersOf(world.LogIn(world.Link()));
   for (const char* host : {"evil.example", "evil.example:8642", "127.0.0.1.evil.example", "localhost.evil.example", "",
-                           "10.0.0.1", "[::2]:80", "gpu1"}) {
+                           "10.0.0.1", "[::2]:80", "gpu1", "[::1].evil.example", "[::1]evil:80", "[::1", "[localhost]",
+                           "::1", "localhost:80:evil", "localhost:evil", "localhost@evil.example"}) {
     const std::string header = "Host: " + std::string(host) + "\r\n";
     EXPECT_EQ(StatusOf(world.Get("/", header)), 403) << host;
     EXPECT_EQ(StatusOf(world.Get("/v1/status", header + in)), 403) << host;

@@ -172,7 +172,7 @@ void JobListRoutes::AnswerJobs(ApiCall& call, const wire::JobSelector& select, b
   api_.reader.Read(call, [this, listing = std::move(listing)]() mutable { return ReadListing(listing); });
 }
 
-// Runs on the reader's thread.
+// Runs on a thread that reads.
 FinishCall JobListRoutes::ReadListing(Listing& listing) {
   auto history = driver_.store().History(listing.filter);
   if (!history) return [error = history.error()](ApiCall& call) { call.Refuse(error); };

@@ -1,5 +1,5 @@
 // Lists jobs. Live jobs are answered from the controller at once. The store may hold a million jobs: it is read, and
-// converted to text, on the reader's thread, so that other requests do not wait.
+// converted to text, on a thread that reads, so that other requests do not wait.
 #pragma once
 
 #include <map>

@@ -18,7 +18,7 @@ Result<ReportStretch> StretchOf(const HttpRequest& request, Time now);
 /// Returns parameter `by`; the default is the first of `legal`. Refuses other values and lists the legal ones.
 Result<ReportBy> ReportByOf(const HttpRequest& request, std::span<const ReportBy> legal);
 
-/// Builds the body of an answer from runs; called on the reader's thread.
+/// Builds the body of an answer from runs; called on a thread that reads.
 using ReportOfRuns = std::function<std::string(const std::vector<ReportedRun>& runs, bool is_cut)>;
 /// Whether to count earlier runs of jobs that were started again. Uses are only known per job.
 enum class PastRuns { kCount, kLeaveOut };
