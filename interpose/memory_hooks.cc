@@ -109,7 +109,7 @@ cuda::Return cuMemGetInfo_v2_hook(size_t* free, size_t* total) {
   }
   std::uint64_t shown = *total;
   std::uint64_t used = 0;
-  ShownMemory(inside.device(), shown, used);
+  if (!ShownMemory(inside.device(), shown, used)) return result;
   *total = shown;
   *free = shown - used;
   return result;
@@ -121,7 +121,7 @@ cuda::Return cuDeviceTotalMem_v2_hook(size_t* bytes, cuda::Device ordinal) {
   if (result != cuda::kSuccess || bytes == nullptr || !inside.is_ours()) return result;
   std::uint64_t shown = *bytes;
   std::uint64_t used = 0;
-  ShownMemory(DeviceOf(ordinal), shown, used);
+  if (!ShownMemory(DeviceOf(ordinal), shown, used)) return result;
   *bytes = shown;
   return result;
 }

@@ -43,16 +43,18 @@ unsigned DeviceBehind(nvml::Device device) {
   return kNotOurs;
 }
 
+/// Returns false if the driver's figures are shown.
 template <typename Memory>
-void Show(nvml::Device device, Memory& memory) {
+bool Show(nvml::Device device, Memory& memory) {
   const unsigned ours = DeviceBehind(device);
-  if (ours == kNotOurs) return;
+  if (ours == kNotOurs) return true;
   std::uint64_t total = memory.total;
   std::uint64_t used = 0;
-  ShownMemory(ours, total, used);
+  if (!ShownMemory(ours, total, used)) return false;
   memory.total = total;
   memory.used = used;
   memory.free = total - used;
+  return true;
 }
 
 nvml::Return nvmlDeviceGetMemoryInfo_hook(nvml::Device device, nvml::Memory* memory) {
@@ -67,8 +69,7 @@ nvml::Return nvmlDeviceGetMemoryInfo_v2_hook(nvml::Device device, nvml::MemoryV2
   const auto real = RealNvml<decltype(nvmlDeviceGetMemoryInfo_v2)>("nvmlDeviceGetMemoryInfo_v2");
   if (real == nullptr) return nvml::kFunctionNotFound;
   const nvml::Return result = real(device, memory);
-  if (result == nvml::kSuccess && memory != nullptr) {
-    Show(device, *memory);
+  if (result == nvml::kSuccess && memory != nullptr && Show(device, *memory)) {
     memory->reserved = 0;  // The driver's own reservation is left out; used and free then sum up to the total.
   }
   return result;

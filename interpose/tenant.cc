@@ -325,18 +325,20 @@ cuda::Return Take(unsigned device, std::uint64_t bytes) {
   }
 }
 
-void ShownMemory(unsigned device, std::uint64_t& total, std::uint64_t& used) {
+bool ShownMemory(unsigned device, std::uint64_t& total, std::uint64_t& used) {
   share::Page* const page = SharedPage();
   used = 0;
-  if (page == nullptr || device >= page->device_count) return;
+  if (page == nullptr || device >= page->device_count) return true;
   const share::PageDevice& shown = page->devices[device];
   const std::uint64_t shown_total = __atomic_load_n(&shown.shown_total, __ATOMIC_RELAXED);
-  if (shown_total != 0 && shown_total < total) total = shown_total;
+  if (shown_total == 0) return false;
+  if (shown_total < total) total = shown_total;
   used = share::UsedOf(*page, device);
   // Memory above the limit is not available to this tenant, whatever total it is shown.
   const std::uint64_t limit = __atomic_load_n(&shown.limit, __ATOMIC_RELAXED);
   if (limit < total) used += total - limit;
   if (used > total) used = total;
+  return true;
 }
 
 std::uint32_t FlagsNow() { return g_flags.load(std::memory_order_relaxed); }

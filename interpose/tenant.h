@@ -51,8 +51,9 @@ void GiveBack(unsigned device, std::uint64_t bytes);
 std::uint64_t Mine(unsigned device);
 
 /// Returns the memory to show to the tenant's programs: its limit as the total, and the use of all its processes.
-/// `total`: in, the driver's value; out, the value to show.
-void ShownMemory(unsigned device, std::uint64_t& total, std::uint64_t& used);
+/// `total`: in, the driver's value; out, the value to show. Returns false if it is shown the driver's figures, because
+/// its job has the whole GPU.
+bool ShownMemory(unsigned device, std::uint64_t& total, std::uint64_t& used);
 
 /// Sets reasons why this process cannot be moved (share::Flag).
 void SetFlags(std::uint32_t flags);

@@ -18,7 +18,7 @@ void NodeDriver::Remind(Run& run) {
   const JobRecord* live = controller_->Find(run.record.job);
   if (live == nullptr || live->attempt != run.record.attempt) return;
   // A durable command may never have been sent. Sending it twice does no harm.
-  DeliverSoon(run, PauseCommand{live->id, live->state == JobState::kPaused, ""});
+  DeliverSoon(run, PauseCommand{live->id, live->state == JobState::kPaused || run.is_displaced, ""});
   DeliverSoon(run, TimeLimitCommand{live->id, Deadline(*live)});
   if (live->takes_resizes) {
     const GpuSet usable = host_.GpusHere(*live) - live->gpus_asked_back;

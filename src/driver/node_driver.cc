@@ -107,7 +107,15 @@ void NodeDriver::Deliver(Run& run, const NodeCommand& command) {
     const bool is_first = send->reach == SignalReach::kFirstProcess;
     if (!run.is_adopted) host_.Signal(record, send->signal, send->reach);
     else host_.SignalAdopted(record, send->signal, is_first ? send->reach : SignalReach::kTree);
+  } else if (const auto* displace = std::get_if<DisplaceCommand>(&command)) {
+    if (displace->attempt != record.attempt) return;
+    const JobRecord* live = controller_->Find(displace->job);
+    run.is_displaced = displace->is_displaced;
+    const bool is_paused = live != nullptr && live->state == JobState::kPaused;
+    Deliver(run, PauseCommand{displace->job, is_paused || run.is_displaced, ""});
   } else if (const auto* pause = std::get_if<PauseCommand>(&command)) {
+    // A displaced job is continued when it returns.
+    if (!pause->is_paused && run.is_displaced) return;
     if (run.is_adopted) host_.SignalAdopted(record, pause->is_paused ? SIGSTOP : SIGCONT, SignalReach::kTree);
     else if (pause->is_paused) host_.Pause(record);
     else host_.Continue(record);

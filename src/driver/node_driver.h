@@ -40,8 +40,9 @@ class NodeDriver final : public NodeCommandPort {
     bool hit_limit = false;
     bool awaits_leftovers = false;  // The exit is known, but the run keeps its GPUs until its last process is gone.
     Time kill_at = kNever;
-    bool was_let_go = false;  // A gang's node allocation that has been told to start.
-    std::string failure;      // The reason, if this node ended the run.
+    bool is_displaced = false;  // Its memory is parked, so its processes are stopped.
+    bool was_let_go = false;    // A gang's node allocation that has been told to start.
+    std::string failure;        // The reason, if this node ended the run.
   };
   enum class Report {
     kDelayed,  // The start is delayed.

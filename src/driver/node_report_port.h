@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "model/gpus/gpu.h"
 #include "model/job_record.h"
+#include "model/presence.h"
 #include "model/run_description.h"
 
 namespace divvy {
@@ -39,6 +40,8 @@ class NodeReportPort {
   virtual void OnStarted(JobId job, std::uint32_t attempt, Time at) = 0;
   virtual void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) = 0;
   virtual void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) = 0;
+  /// A job that was launched with LaunchCommand::is_parkable was parked or has returned, or could not.
+  virtual void OnPresence(const PresenceReport&) {}
   virtual void OnGpusObserved(const std::vector<GpuObservation>& observations) = 0;
 
   /// Reports a run on this node that the controller did not name, or its end. The controller answers with an

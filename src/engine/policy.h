@@ -30,6 +30,15 @@ struct PreemptionSettings {
   friend bool operator==(const PreemptionSettings&, const PreemptionSettings&) = default;
 };
 
+/// Whether running jobs with whole GPUs are parked so that new ones start at once (docs/time-sharing.md).
+struct TimeSharingSettings {
+  bool is_on = false;
+  Duration trial = std::chrono::hours(4);  // GPU time for which a new job is on trial.
+  double at_most = 0.2;                    // The part of its run time that a job loses at most, beside ten minutes.
+
+  friend bool operator==(const TimeSharingSettings&, const TimeSharingSettings&) = default;
+};
+
 /// Defaults; each field's comment gives its reason.
 struct Policy {
   QueuePolicy order = QueuePolicy::kSmallFirst;
@@ -43,6 +52,7 @@ struct Policy {
   PreemptionSettings preemption;
   /// For jobs that do not specify whether they are preemptible.
   Preemptible preemptible = Preemptible::kNever;
+  TimeSharingSettings time_sharing;
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

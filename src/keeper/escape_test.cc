@@ -36,5 +36,22 @@ TEST_F(Escape, IsDetectedByTheProcessTreeWhateverTheEnvironmentSays) {
   EXPECT_EQ(world_->node->StateOf(1).mechanism, "enforced by interposer");
 }
 
+// Another job would get the GPU with the memory of this process.
+TEST_F(Escape, AJobWithAWholeGpuIsNotDisplacedWhileAProcessWithoutTheLibraryIsThere) {
+  wire::KeeperAdd terms = KeeperWorld::Terms(1, 0, 1, 16 * kGiB, 16 * kGiB);
+  terms.is_whole = true;
+  world_->Add(terms);
+  const pid_t pid = ::getpid();
+  ASSERT_TRUE(gpu_->AddProcess(0, pid, Bytes(10 * kGiB)));
+  EXPECT_EQ(world_->node->Ask(Seen({{pid, IdentifyProcess(pid).start_ticks, JobId(1), 1}})), "");
+  EXPECT_TRUE(Eventually([&] { return !world_->node->StateOf(1).unparkable.empty(); }))
+      << "before it counts as escaped";
+  wire::KeeperRequest displace;
+  displace.displace = wire::KeeperDisplace{JobId(1), 1};
+  const std::string why = world_->node->Ask(displace);
+  EXPECT_TRUE(why.starts_with("job 1 cannot be parked: process " + std::to_string(pid) + " uses the GPU")) << why;
+  EXPECT_FALSE(world_->node->StateOf(1).is_displaced);
+}
+
 }  // namespace escape_test
 }  // namespace divvy::keeper

@@ -76,7 +76,10 @@ void Keeper::SettlePlanner() {
     });
     for (const sharing::IssuedAction& issued : actions) CarryOut(issued);
   }
-  for (auto& [id, kept] : shared_.tenants) pending_.Settle(*kept);
+  for (auto& [id, kept] : shared_.tenants) {
+    relocations_.NoteDisplacement(*kept);
+    pending_.Settle(*kept);
+  }
   if (planner_alarm_) shared_.loop.Cancel(*planner_alarm_);
   planner_alarm_.reset();
   const Time next = shared_.planner.next_decision();

@@ -52,6 +52,8 @@ class Keeper {
   void OnRequest(const wire::KeeperRequest& request);
   void OnHello(std::uint64_t id, const wire::KeeperHello& hello);
   void OnAdd(std::uint64_t id, const wire::KeeperAdd& add);
+  void OnDisplace(std::uint64_t id, const wire::KeeperDisplace& displace);
+  void OnReturn(std::uint64_t id, const wire::KeeperReturn& back);
   void OnRemove(const wire::KeeperRemove& remove);
   void OnCommand(std::uint64_t id, JobId job, Goal goal, const std::vector<int>& to);
   Status Resize(JobId job, const wire::ShareTerms& share, const std::vector<int>& planned_gpus);

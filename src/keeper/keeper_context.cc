@@ -57,7 +57,8 @@ void KeeperContext::JoinGates(ManagedTenant& kept) {
   const sharing::Tenant* known = planner.Find(kept.tenant->id());
   if (known == nullptr || kept.record.is_lost) return;
   for (unsigned device = 0; device < kept.tenant->devices().size(); ++device) {
-    if (kept.record.terms.uses_mps) {
+    // A job with whole GPUs has no neighbours to take turns with.
+    if (kept.record.terms.uses_mps || kept.record.terms.is_whole) {
       kept.tenant->SetGate(device, share::kOpen);
     } else {
       gates.Join(*kept.tenant, device, static_cast<GpuIndex>(kept.record.gpus[device]), known->share);

@@ -22,10 +22,6 @@ struct Moved : KeeperWorld {
     EXPECT_TRUE(Eventually([&] { return node->StateOf(1).is_movable; }));
     at = node->StateOf(1).shares.at(0).gpu;
   }
-  int driver_state() const {
-    const std::string text = FileText("driver." + std::to_string(::getpid()));
-    return text.empty() ? 0 : std::stoi(text);
-  }
   std::string folder;
   std::unique_ptr<FakeProcess> process;
   int at = 0;

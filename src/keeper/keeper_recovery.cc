@@ -104,6 +104,13 @@ Status Keeper::AdoptTenant(const RecordedTenant& record) {
   known.is_lost = record.is_lost;
   known.parked_by =
       is_parked ? static_cast<sharing::ParkedBy>(std::clamp(record.parked_by, 1, 3)) : sharing::ParkedBy::kNobody;
+  // One that was still leaving stays; the node repeats its request.
+  known.is_displaced = kept->record.is_displaced = is_parked && record.is_displaced;
+  if (is_parked && terms.is_whole && !known.is_displaced) {
+    // It was told to return.
+    known.parked_by = sharing::ParkedBy::kOnItsWay;
+    known.wants_to_wake = true;
+  }
   if (is_placed) {
     const std::vector<std::string> uuids = shared_.UuidsOf(kept->record.gpus);
     std::vector<TenantDevice> devices = DevicesOf(kept->record, uuids);

@@ -23,6 +23,8 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
   if (request.park) return OnCommand(id, request.park->job, Goal::kParked, {});
   if (request.wake) return OnCommand(id, request.wake->job, Goal::kHere, {});
   if (request.move) return OnCommand(id, request.move->job, Goal::kThere, request.move->to);
+  if (request.displace) return OnDisplace(id, *request.displace);
+  if (request.back) return OnReturn(id, *request.back);
   if (request.resize) {
     const Status resized = Resize(request.resize->job, request.resize->share, request.resize->paper);
     SettlePlanner();  // The resize is in effect when it is answered.
@@ -76,7 +78,11 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
   const TenantId tenant{add.job.value(), add.attempt};
   const auto refuse = [this, id](Error error) { shared_.listener->Answer(id, std::move(error)); };
   if (add.slice.any()) return slices_.Add(id, add);
-  if (ManagedTenant* kept = shared_.Find(tenant)) {
+  if (ManagedTenant* kept = shared_.Find(tenant); kept != nullptr && kept->record.terms.is_whole) {
+    // Only a KeeperReturn changes its GPUs.
+    kept->pending.push_back({id, Goal::kPlaced, {}});
+    return;
+  } else if (kept != nullptr) {
     if (const Status resized = Resize(add.job, add.share, add.paper); !resized) return refuse(resized.error());
     kept->record.terms = add;
     shared_.Record(*kept);
@@ -132,6 +138,50 @@ void Keeper::OnRemove(const wire::KeeperRemove& remove) {
   }
   shared_.records.Forget(id);
   shared_.tenants.erase(found);
+}
+
+void Keeper::OnDisplace(std::uint64_t id, const wire::KeeperDisplace& displace) {
+  const TenantId tenant{displace.job.value(), displace.attempt};
+  ManagedTenant* kept = shared_.Find(tenant);
+  if (kept == nullptr || kept->tenant == nullptr)
+    return shared_.listener->Answer(id, NotFound("job " + ToString(displace.job) + " has no GPU on this node"));
+  // These may have changed since the last tick.
+  kept->why_no_room = relocations_.WhyNoHostRoom(*kept);
+  use_.SetCannot(*kept);
+  if (const Status displaced = shared_.planner.Displace(tenant); !displaced) {
+    kept->displacement_failure = displaced.error().message;
+    return shared_.listener->Answer(id, displaced);
+  }
+  kept->displacement_failure.clear();
+  // Recorded before the tenant begins to leave.
+  kept->record.is_displaced = true;
+  pending_.Fail(*kept, Goal::kReturned, "it is displaced again");
+  kept->pending.push_back({id, Goal::kDisplaced, {}});
+}
+
+void Keeper::OnReturn(std::uint64_t id, const wire::KeeperReturn& back) {
+  const TenantId tenant{back.job.value(), back.attempt};
+  ManagedTenant* kept = shared_.Find(tenant);
+  if (kept == nullptr || kept->tenant == nullptr)
+    return shared_.listener->Answer(id, NotFound("job " + ToString(back.job) + " is not on this node"));
+  std::vector<GpuIndex> to;
+  for (const int gpu : back.to) {
+    if (gpu < 0 || gpu >= GpuSet::kCapacity)
+      return shared_.listener->Answer(id, NotFound("there is no GPU " + std::to_string(gpu)));
+    to.push_back(static_cast<GpuIndex>(gpu));
+  }
+  if (const Status returns = shared_.planner.Return(tenant, to); !returns) return shared_.listener->Answer(id, returns);
+  kept->displacement_failure.clear();
+  kept->record.terms.paper = back.to;
+  kept->record.is_displaced = false;
+  // Before it is carried out: a successor must not give these GPUs to others, nor bring the tenant to the old ones.
+  if (const Status recorded = shared_.TryToRecord(*kept); !recorded) {
+    [[maybe_unused]] const Status displaced = shared_.planner.Displace(tenant);
+    return shared_.listener->Answer(id, recorded);
+  }
+  pending_.Fail(*kept, Goal::kDisplaced, "it returns");
+  pending_.Fail(*kept, Goal::kReturned, "it returns to other GPUs");
+  kept->pending.push_back({id, Goal::kReturned, to});
 }
 
 TenantId Keeper::LatestOf(JobId job) const {

@@ -443,6 +443,11 @@ class KeeperWorld {
     std::ifstream file(directory + "/" + name);
     return {std::istreambuf_iterator<char>(file), {}};
   }
+  /// The state of this process in the fake driver: 0 is at work, 2 is checkpointed.
+  int driver_state() const {
+    const std::string text = FileText("driver." + std::to_string(::getpid()));
+    return text.empty() ? 0 : std::stoi(text);
+  }
   /// Fakes a host with 64 GiB, one tenth of which is reserved.
   void SetHostMemory(int available_gib) const {
     std::filesystem::create_directories(directory + "/host");

@@ -9,7 +9,8 @@ sharing::Share ShareOf(const wire::KeeperAdd& terms) {
           .compute_limit = terms.share.compute_limit,
           .idle_park = terms.idle_park,
           .is_interactive = terms.is_interactive,
-          .can_be_requeued = terms.may_requeue};
+          .can_be_requeued = terms.may_requeue,
+          .is_whole = terms.is_whole};
 }
 
 std::vector<TenantDevice> DevicesOf(const RecordedTenant& record, const std::vector<std::string>& uuids) {
@@ -20,6 +21,7 @@ std::vector<TenantDevice> DevicesOf(const RecordedTenant& record, const std::vec
     device.gpu = static_cast<std::uint32_t>(record.gpus[i]);
     device.request = static_cast<std::uint64_t>(record.terms.share.memory_request.count());
     device.limit = static_cast<std::uint64_t>(record.terms.share.memory_limit.count());
+    device.is_whole = record.terms.is_whole;
   }
   return devices;
 }

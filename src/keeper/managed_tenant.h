@@ -17,7 +17,7 @@ namespace divvy::keeper {
 using sharing::TenantId;
 
 /// The state that a pending request of the node waits for.
-enum class Goal { kPlaced, kParked, kHere, kThere };
+enum class Goal { kPlaced, kParked, kHere, kThere, kDisplaced, kReturned };
 struct PendingRequest {
   std::uint64_t id = 0;
   Goal goal = Goal::kPlaced;
@@ -55,6 +55,7 @@ struct ManagedTenant {
   bool is_recorded = true;
   std::string why_no_room;  // The host has no room for its memory.
   std::string trouble;
+  std::string displacement_failure;  // Why its last displacement or return failed.
   std::optional<MpsEntry> mps;
   std::map<Slot, std::uint64_t> launches;  // Launch counters at the last tick.
   Time relocated = kNoTime;                // When its last relocation ended.

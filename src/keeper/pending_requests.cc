@@ -30,6 +30,13 @@ void PendingRequests::Settle(ManagedTenant& kept) {
           return true;
         }
         break;
+      case Goal::kDisplaced:
+        is_so = known->state == sharing::State::kParked && kept.is_recorded && kept.strangers.empty();
+        if (!known->is_displaced) return FailDisplacement(pending.id, kept);
+        break;
+      case Goal::kReturned:
+        if (known->is_displaced) return FailDisplacement(pending.id, kept);
+        [[fallthrough]];
       case Goal::kThere:
         is_so = is_here;
         for (std::size_t i = 0; i < pending.to.size() && i < known->devices.size(); ++i)
@@ -39,6 +46,12 @@ void PendingRequests::Settle(ManagedTenant& kept) {
     if (is_so) shared_.listener->Answer(pending.id, {});
     return is_so;
   });
+}
+
+bool PendingRequests::FailDisplacement(std::uint64_t id, const ManagedTenant& kept) const {
+  const bool has_reason = !kept.displacement_failure.empty();
+  shared_.listener->Answer(id, FailedPrecondition(has_reason ? kept.displacement_failure : "it was replaced"));
+  return true;
 }
 
 void PendingRequests::Fail(ManagedTenant& kept, std::optional<Goal> goal, const std::string& why) {
@@ -109,6 +122,12 @@ bool PendingRequests::HasEnteredMps(ManagedTenant& kept) {
 std::vector<std::string> PendingRequests::EnvironmentOf(const ManagedTenant& kept) const {
   std::vector<std::string> environment = ShareEnvironment(shared_.options.interposer, kept.tenant->folder(), "");
   if (kept.record.terms.uses_mps) environment.clear();  // MPS enforces the limits, and its clients run concurrently.
+  if (kept.record.terms.is_whole) {
+    // The node names the GPUs as for any job with whole GPUs. The driver can save memory that the library leaves as it
+    // is, so that CUDA IPC works, although the job cannot be parked any more once it uses it.
+    if (shared_.mechanisms.uses_driver()) environment.push_back("DIVVY_SHARE_MEMORY=plain");
+    return environment;
+  }
   std::string visible;
   for (const std::string& uuid : shared_.UuidsOf(kept.record.gpus)) visible += (visible.empty() ? "" : ",") + uuid;
   environment.push_back("CUDA_VISIBLE_DEVICES=" + visible);

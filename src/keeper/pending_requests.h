@@ -25,6 +25,8 @@ class PendingRequests {
   void RemoveTenant(TenantId id) { mps_.Leave(id); }
 
  private:
+  /// Answers a displacement or return that was given up. Returns true.
+  bool FailDisplacement(std::uint64_t id, const ManagedTenant& kept) const;
   void AnswerAdded(std::uint64_t id, ManagedTenant& kept);
   bool HasEnteredMps(ManagedTenant& kept);
   std::vector<std::string> EnvironmentOf(const ManagedTenant& kept) const;

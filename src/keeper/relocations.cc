@@ -122,6 +122,7 @@ void Relocations::Relocate(ManagedTenant& kept, std::uint64_t action, Passage pa
   if (!why.empty()) {
     shared_.planner.OnDone(action, {.outcome = sharing::Outcome::kUnchanged, .bytes = {}, .took = {}, .why = why},
                            shared_.loop.Now());
+    if (kept.record.terms.is_whole) kept.displacement_failure = why;
     pending_.Fail(kept, passage == Passage::kMoving ? Goal::kThere : Goal::kParked, why);
     shared_.is_planner_due = true;
     return;
@@ -258,6 +259,7 @@ void Relocations::EndRelocation(TenantId id, Passage passage, const std::vector<
   if (record.is_lost) kept->trouble = std::string(kWhyLost) + ": " + done.why;
   if (const sharing::Tenant* known = shared_.planner.Find(id)) {
     record.parked_by = static_cast<int>(known->parked_by);
+    record.is_displaced = known->is_displaced;
     record.parked_bytes.clear();
     for (const sharing::Device& device : known->devices) record.parked_bytes.push_back(device.used);
   }
@@ -275,6 +277,7 @@ void Relocations::EndRelocation(TenantId id, Passage passage, const std::vector<
     use_.RefreshUse(*kept);
   }
   if (done.outcome != Outcome::kDone) {
+    if (record.terms.is_whole) kept->displacement_failure = done.why;
     const Goal goal = passage == Passage::kParking  ? Goal::kParked
                       : passage == Passage::kMoving ? Goal::kThere
                                                     : Goal::kHere;
@@ -284,6 +287,16 @@ void Relocations::EndRelocation(TenantId id, Passage passage, const std::vector<
   if (!stayed) NotePassage(*kept);
   shared_.is_planner_due = true;
   for (const sharing::IssuedAction& issued : std::exchange(kept->held_up, {})) carry_out_(issued);
+}
+
+void Relocations::NoteDisplacement(ManagedTenant& kept) {
+  const sharing::Tenant* known = shared_.planner.Find(kept.id());
+  if (known == nullptr || kept.record.is_displaced == known->is_displaced) return;
+  // The planner gave up before anything moved.
+  if (!known->is_displaced && kept.displacement_failure.empty())
+    kept.displacement_failure = shared_.planner.WhyKeepsGpu(kept.id());
+  kept.record.is_displaced = known->is_displaced;
+  shared_.Record(kept);
 }
 
 void Relocations::NotePassage(ManagedTenant& kept) const {

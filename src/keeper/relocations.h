@@ -33,6 +33,8 @@ class Relocations {
   void BringBack(ManagedTenant& kept);
   /// If the tenant is lost and its processes have ended, continues without their memory.
   void EndLoss(ManagedTenant& kept);
+  /// Records whether the tenant is displaced, after a decision of the planner.
+  void NoteDisplacement(ManagedTenant& kept);
   /// Returns "" or why the host has no room for the tenant. Even a move between GPUs passes through host memory.
   std::string WhyNoHostRoom(const ManagedTenant& kept) const;
 

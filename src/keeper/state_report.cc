@@ -35,7 +35,10 @@ wire::KeptTenant StateReport::StateOf(const ManagedTenant& kept) const {
       shown.state = ShareState::kParking;
       break;
     case sharing::State::kParked:
-      shown.state = ShareState::kParked;
+      // Its GPUs are not given to others before a successor would know that it is not there, nor while a process that
+      // the keeper cannot park is still there.
+      shown.state = !known->is_displaced || (kept.is_recorded && kept.strangers.empty()) ? ShareState::kParked
+                                                                                         : ShareState::kParking;
       break;
     case sharing::State::kWaking:
       shown.state = ShareState::kWaking;
@@ -43,6 +46,10 @@ wire::KeptTenant StateReport::StateOf(const ManagedTenant& kept) const {
   }
   shown.unmovable = known->why_cannot_move;
   shown.is_movable = known->why_cannot_move.empty() && !known->is_lost;
+  shown.is_whole = known->share.is_whole;
+  shown.is_displaced = known->is_displaced;
+  shown.unparkable = shared_.planner.WhyKeepsGpu(known->id);
+  shown.displacement_failure = kept.displacement_failure;
   const std::string waits = shared_.planner.WhyWaits(known->id);
   if (shown.trouble.empty()) shown.trouble = waits;
   if (!known->is_active && known->last_active != kNoTime) {

@@ -129,6 +129,9 @@ void TenantUse::SetCannot(ManagedTenant& kept) {
   std::string park = shared_.mechanisms.WhyCannotPark(flags);
   if (!kept.escaped.empty())
     move = park = "process " + std::to_string(*kept.escaped.begin()) + " uses the GPU without the sharing library";
+  // Others would get its GPU with the memory of this process.
+  if (kept.record.terms.is_whole && kept.escaped.empty() && !kept.strangers.empty())
+    park = "process " + std::to_string(kept.strangers.begin()->first) + " uses the GPU and has not connected yet";
   if (!kept.why_no_room.empty()) {
     if (move.empty()) move = kept.why_no_room;
     if (park.empty()) park = kept.why_no_room;

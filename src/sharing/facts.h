@@ -72,6 +72,7 @@ struct Tenant {
   Time last_active = kNoTime;   // When it was last seen active.
   Time last_move = kNoTime;     // When it last arrived on its current GPU or left for the host.
   bool is_lost = false;         // A move damaged it. It stays counted on its GPUs until its processes end.
+  bool is_displaced = false;    // Its GPUs are no longer reserved for it. It is parked or being parked, until Return.
 
   friend bool operator==(const Tenant&, const Tenant&) = default;
 };

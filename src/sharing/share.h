@@ -19,6 +19,7 @@ struct Share {
   Duration idle_park{0};         // Parks after its GPUs were idle for this long; 0: never.
   bool is_interactive = false;   // A user works with it interactively: it wakes before others.
   bool can_be_requeued = false;  // The owner agreed to a requeue if borrowed memory must be repaid.
+  bool is_whole = false;         // Its GPUs are its alone: it is on its planned GPUs, and leaves only when displaced.
 
   friend bool operator==(const Share&, const Share&) = default;
 };

@@ -16,8 +16,9 @@ std::string Places(const std::vector<Device>& devices, GpuIndex (*which)(const D
 }
 
 std::string ParkedText(const Tenant& tenant, Time now) {
-  if (tenant.wants_to_wake) return "waits for room on a GPU";
   const std::string host = "parked on the host";
+  if (tenant.is_displaced) return host + ": its GPUs were given to others";
+  if (tenant.wants_to_wake) return "waits for room on a GPU";
   switch (tenant.parked_by) {
     case ParkedBy::kUser:
       return host + ": on request";

@@ -108,6 +108,85 @@ TEST(KeeperReal, AProgramIsMovedBetweenGpusUnderLoad) {
   EXPECT_NE(program->Output().find("errors=0"), std::string::npos) << program->Output();
 }
 
+/// A job with one whole GPU, as its node starts it.
+struct WholeJob {
+  WholeJob(RealWorld& world, std::uint64_t job, int gpu) {
+    const GpuFacts& fact = world.facts.at(static_cast<std::size_t>(gpu));
+    wire::KeeperAdd terms = Terms(job, gpu, 1, PortionedMemory(fact.memory_total).count(), fact.memory_total.count());
+    terms.is_whole = true;
+    added = world.Add(terms);
+    added.environment.insert(added.environment.end(),
+                             {"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + std::to_string(gpu),
+                              "DIVVY_GPUS=" + std::to_string(gpu), "DIVVY_GPU_UUIDS=" + fact.uuid});
+  }
+  wire::KeeperAdded added;
+};
+
+std::string Displace(RealWorld& world, std::uint64_t job) {
+  wire::KeeperRequest request;
+  request.displace = wire::KeeperDisplace{JobId(job), 1};
+  return world.Ask(request);
+}
+
+std::string Return(RealWorld& world, std::uint64_t job, int gpu) {
+  wire::KeeperRequest request;
+  request.back = wire::KeeperReturn{JobId(job), 1, {gpu}};
+  return world.Ask(request);
+}
+
+// The newcomers run where the long job was. The keeper is killed at each step, and the node stops the long job's
+// processes while it is away.
+TEST(KeeperReal, ADisplacedJobReturnsToAnotherGpuWithItsData) {
+  RealWorld world("2xH100-80GB");
+  const WholeJob long_job(world, 1, 0);
+  auto program = world.Burn(long_job.added, "long",
+                            {"--vram", "256M", "--check", "--gpu-seconds", "1000", "--kernel", "1ms", "--seed", "7"});
+  ASSERT_TRUE(program->Says("ready")) << program->Output();
+  ASSERT_TRUE(Eventually([&] { return Displace(world, 1).empty(); }, 20s)) << world.node->StateOf(1).unparkable;
+  EXPECT_EQ(world.UseOf(0), Bytes(0));
+  ::kill(program->pid(), SIGSTOP);
+  world.keeper->End(SIGKILL);
+  world.StartKeeper();
+  EXPECT_TRUE(world.node->StateOf(1).is_displaced);
+  {
+    const WholeJob newcomer(world, 2, 0);
+    auto trial = world.Burn(newcomer.added, "trial", {"--vram", "1G", "--check", "--gpu-seconds", "0.2"});
+    EXPECT_EQ(trial->Wait(), 0) << trial->Output();
+  }
+  // Job 2 still has GPU 0. Job 1 gets the other one.
+  ::kill(program->pid(), SIGCONT);
+  ASSERT_EQ(Return(world, 1, 1), "") << world.Told();
+  EXPECT_EQ(world.UseOf(0), Bytes(0));
+  EXPECT_GT(world.UseOf(1), Bytes(256 * kMiB - 1));
+  const double before = world.BusyOf(program->pid());
+  EXPECT_TRUE(Eventually([&] { return world.BusyOf(program->pid()) > before + 0.05; }, 20s)) << world.Told();
+  world.keeper->End(SIGKILL);
+  world.StartKeeper();
+  EXPECT_FALSE(world.node->StateOf(1).is_displaced);
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, 1);
+  // A program that the job starts now finds its GPU, although its environment names the first one.
+  auto child = world.Burn(long_job.added, "child", {"--vram", "32M", "--check", "--gpu-seconds", "0.1"});
+  ASSERT_TRUE(child->Says("ready")) << child->Output();
+  EXPECT_EQ(world.UseOf(0), Bytes(0));
+  EXPECT_EQ(child->Wait(), 0) << child->Output();
+  program->End(SIGTERM);
+  EXPECT_NE(program->Output().find("errors=0"), std::string::npos) << program->Output();
+}
+
+TEST(KeeperReal, ADisplacedJobThatIsKilledLeavesNothingBehind) {
+  RealWorld world("1xH100-80GB");
+  const WholeJob long_job(world, 1, 0);
+  auto program = world.Burn(long_job.added, "long", {"--vram", "64M", "--gpu-seconds", "1000"});
+  ASSERT_TRUE(program->Says("ready")) << program->Output();
+  ASSERT_TRUE(Eventually([&] { return Displace(world, 1).empty(); }, 20s)) << world.node->StateOf(1).unparkable;
+  ::kill(program->pid(), SIGSTOP);
+  program->End(SIGKILL);
+  EXPECT_EQ(world.Command(1, "remove"), "");
+  const WholeJob next(world, 2, 0);
+  auto trial = world.Burn(next.added, "trial", {"--vram", "64M", "--check", "--gpu-seconds", "0.1"});
+  EXPECT_EQ(trial->Wait(), 0) << trial->Output();
+}
+
 TEST(KeeperReal, AProgramStartedAfterAMoveRunsOnItsTenantsGpu) {
   RealWorld world("2xH100-80GB");
   const auto added = world.Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));

@@ -18,6 +18,7 @@ struct LaunchCommand {
   JobRecord record;
   std::string node;
   std::uint32_t allocation_index = 0;  // Index into record.gang.
+  bool is_parkable = false;            // It has whole GPUs and may be parked later (DisplaceCommand).
 };
 /// All nodes of the gang are ready.
 struct GoCommand {
@@ -64,6 +65,15 @@ struct PortionCommand {
   GpuSet gpus;
   std::string node;
 };
+/// Parks a job that was launched with LaunchCommand::is_parkable in host memory, or lets it return to whole GPUs. The
+/// node reports the result (PresenceReport), and ignores a command for another attempt.
+struct DisplaceCommand {
+  JobId job;
+  std::uint32_t attempt = 0;
+  bool is_displaced = true;  // False: it takes `gpus` and wakes there.
+  GpuSet gpus;               // Only if it returns. As many as it had.
+  std::string node;
+};
 /// The job's run record on disk has been copied to the store and may be deleted.
 struct ForgetCommand {
   JobId job;
@@ -76,7 +86,7 @@ struct AdoptCommand {
   std::string node;
 };
 using NodeCommand = std::variant<LaunchCommand, StopCommand, SignalCommand, PauseCommand, TimeLimitCommand,
-                                 ForgetCommand, ResizeCommand, GoCommand, PortionCommand, AdoptCommand>;
+                                 ForgetCommand, ResizeCommand, GoCommand, PortionCommand, AdoptCommand, DisplaceCommand>;
 
 inline const std::string& NodeOf(const NodeCommand& command) {
   return std::visit([](const auto& one) -> const std::string& { return one.node; }, command);

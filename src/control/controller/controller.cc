@@ -30,7 +30,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
                       std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome) {
   jobs_.SetIds({next_id, jobs_total});
   for (const auto& [key, text] : settings) {
-    if (gpus_.LoadSetting(key, text)) continue;
+    if (gpus_.LoadSetting(key, text) || time_sharer_.LoadSetting(key, text)) continue;
     if (key.starts_with(kGroupPrefix)) {
       const std::string group = key.substr(kGroupPrefix.size());
       feed_.LoadGroupLimit(group, static_cast<int>(ParseInteger(text).value_or(0)));
@@ -56,6 +56,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
       if (record.array_count > 0) continue;
       nodes_.KeepGpusOf(record);
       feed_.Adopt(record);
+      time_sharer_.Restore(record);
       // The user's program has not started, and it is not stored which nodes are ready, so the launch is rolled back.
       gangs_.NoteRestored(record);
     }
@@ -137,6 +138,7 @@ void Controller::Decide(Time now) {
   for (const JobId job : predictions_.Sweep(now)) feed_.Put(jobs_.live().at(job));
   teams_.KeepTeamUsage(now);
   progress_.Keep(now);
+  time_sharer_.Follow(now);
   constexpr int kMostRounds = 64;
   feed_.FollowPools();
   fractions_.Pack();
@@ -150,6 +152,7 @@ void Controller::Decide(Time now) {
   effects_.WakeBy(deadlines_.next_late());
   effects_.WakeBy(gangs_.next_deadline());
   effects_.WakeBy(predictions_.next_sweep());
+  effects_.WakeBy(time_sharer_.next_change());
 }
 
 Time Controller::CarryOut(Time now) {
@@ -157,6 +160,7 @@ Time Controller::CarryOut(Time now) {
   const auto [plan, jobs] = scheduler_.Decide(now, [this](JobId entry) { return runs_.NextMember(entry); });
   for (std::size_t i = 0; i < jobs.size(); ++i) runs_.Start(plan.starts[i], jobs[i], now);
   for (const Preemption& preemption : plan.preemptions) runs_.Preempt(preemption, now);
+  for (const Parking& parking : plan.parkings) time_sharer_.Park(parking, now);
   for (const Resizing& resizing : plan.resizings) elastic_.Resize(resizing, now);
   // Only after all records match the cluster: "after:" dependencies need only a start.
   for (const JobId job : jobs) {
@@ -187,6 +191,11 @@ std::string Controller::CheckInvariants() const {
       }
       const int gpus = running->gpu_count();
       const int least = record.request.gpus_in_all();
+      const Displacement* state = time_sharer_.Find(record);
+      const bool is_away = state != nullptr && state->presence == Presence::kAway;
+      const bool is_displaced = is_away || (state != nullptr && state->presence == Presence::kLeaving);
+      if (running->is_displaced != is_displaced) return name + " is displaced in the cluster or here only";
+      if (is_away && gpus == 0) continue;
       if (gpus < least || gpus > std::max(least, record.request.gpus_at_most()))
         return name + " holds another number of GPUs than it asked for";
     } else if (running != nullptr) {

@@ -37,6 +37,7 @@
 #include "control/jobs/submission_limits.h"
 #include "control/jobs/submissions.h"
 #include "control/jobs/sweeps.h"
+#include "control/jobs/time_sharer.h"
 #include "control/state/deadline_watch.h"
 #include "control/state/dependency_table.h"
 #include "control/state/effect_recorder.h"
@@ -321,6 +322,10 @@ class Controller {
   void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node = {}) {
     runs_.OnVanished(job, attempt, how, now, node);
   }
+  /// A job that was launched with LaunchCommand::is_parkable was parked or has returned, or could not.
+  void OnPresence(const PresenceReport& report, Time now, const std::string& node = {}) {
+    time_sharer_.OnPresence(report, now, node);
+  }
   void OnGpusObserved(const std::vector<GpuObservation>& observations) { gpus_.OnGpusObserved("", observations); }
 
   // --- Agent nodes, gangs ------------------------------------------
@@ -393,6 +398,8 @@ class Controller {
   // --- Views ---------------------------------------------------------------------------------------------------
 
   const Scheduler& scheduler() const { return scheduler_; }
+  /// The jobs that take turns on whole GPUs.
+  const TimeSharer& time_sharer() const { return time_sharer_; }
   const Policy& policy() const { return feed_.policy(); }
   const std::map<JobId, JobRecord>& live() const { return jobs_.live(); }
   const JobRecord* Find(JobId id) const { return jobs_.Find(id); }
@@ -438,8 +445,9 @@ class Controller {
   SchedulerFeed feed_;
   JobLifecycle lifecycle_{scheduler_, jobs_,    effects_, dependencies_, predictions_,
                           deadlines_, retries_, gangs_,   fractions_,    feed_};
+  TimeSharer time_sharer_{scheduler_, jobs_, effects_, nodes_, teams_.budgets(), feed_};
   RunTracker runs_{scheduler_, jobs_,  effects_,         nodes_, predictions_, fractions_,
-                   retries_,   gangs_, teams_.budgets(), feed_,  lifecycle_};
+                   retries_,   gangs_, teams_.budgets(), feed_,  lifecycle_,   time_sharer_};
   ElasticRuns elastic_{scheduler_, jobs_, effects_, nodes_, teams_.budgets()};
   JobAccess access_{jobs_, teams_.registry(), lifecycle_};
   SubmissionLimits limits_;
@@ -447,7 +455,7 @@ class Controller {
                            predictions_, teams_, pools_,   feed_,  lifecycle_, access_, limits_};
   JobUpdates updates_{scheduler_, jobs_, effects_,   dependencies_, predictions_, teams_,
                       pools_,     feed_, lifecycle_, access_,       limits_};
-  JobCommands commands_{jobs_, effects_, nodes_, feed_, lifecycle_, access_, updates_};
+  JobCommands commands_{jobs_, effects_, nodes_, feed_, lifecycle_, access_, updates_, time_sharer_};
   FractionCommands fraction_commands_{scheduler_, jobs_, effects_, fractions_, retries_, access_, updates_, commands_};
   Sweeps sweeps_{jobs_, effects_, feed_, lifecycle_, access_, commands_};
   RunAdoption adoption_{scheduler_,   jobs_,  effects_, nodes_, gpus_,      found_, gangs_,

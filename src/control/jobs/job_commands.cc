@@ -98,6 +98,10 @@ Result<std::string> JobCommands::SetPaused(JobId id, bool is_paused, const Calle
     return WrongState(*record, is_paused ? "paused" : "resumed",
                       is_paused && IsWaiting(record->state) ? "divvy hold keeps it from starting" : "");
   }
+  if (const std::string parked = time_sharer_.ReasonOf(*record, now); !parked.empty()) {
+    return FailedPrecondition("job " + DisplayId(*record) + " is " + parked +
+                              "; pause it when it has its GPUs again, or cancel it");
+  }
   record->state = is_paused ? JobState::kPaused : JobState::kRunning;
   MeasureAnew(record->progress);
   if (is_paused) record->progress.was_paused = true;

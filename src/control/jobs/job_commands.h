@@ -9,6 +9,7 @@
 #include "control/jobs/job_lifecycle.h"
 #include "control/jobs/job_updates.h"
 #include "control/jobs/scheduler_feed.h"
+#include "control/jobs/time_sharer.h"
 #include "control/state/effect_recorder.h"
 #include "control/state/job_table.h"
 #include "control/state/node_table.h"
@@ -18,14 +19,15 @@ namespace divvy {
 class JobCommands {
  public:
   JobCommands(JobTable& jobs, EffectRecorder& effects, const NodeTable& nodes, SchedulerFeed& feed,
-              JobLifecycle& lifecycle, JobAccess& access, JobUpdates& updates)
+              JobLifecycle& lifecycle, JobAccess& access, JobUpdates& updates, const TimeSharer& time_sharer)
       : jobs_(jobs),
         effects_(effects),
         nodes_(nodes),
         feed_(feed),
         lifecycle_(lifecycle),
         access_(access),
-        updates_(updates) {}
+        updates_(updates),
+        time_sharer_(time_sharer) {}
 
   Result<std::string> Cancel(JobId id, int signal, Duration grace, const std::string& reason, const Caller& caller,
                              Time now);
@@ -47,6 +49,7 @@ class JobCommands {
   JobLifecycle& lifecycle_;
   JobAccess& access_;
   JobUpdates& updates_;
+  const TimeSharer& time_sharer_;
 };
 
 }  // namespace divvy

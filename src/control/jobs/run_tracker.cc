@@ -105,6 +105,7 @@ void RunTracker::Start(const StartDecision& decision, JobId job, Time now) {
   record->gpus_used = record->gpus;
   scheduler_.SetName(job, record->name);
   feed_.NoteStart(*record);
+  const bool is_parkable = time_sharer_.NoteStart(*record, now);
   if (is_element) {
     effects_.Insert(*record, nullptr);
   } else {
@@ -117,7 +118,7 @@ void RunTracker::Start(const StartDecision& decision, JobId job, Time now) {
     effects_.Note(whole->first, std::string(kFirstElementStarted), now);
     effects_.Persist(whole->second);
   }
-  gangs_.Launch(*record, now);
+  gangs_.Launch(*record, is_parkable, now);
   effects_.Announce(*record);
 }
 
@@ -215,7 +216,7 @@ void RunTracker::EndRun(JobRecord& record, Time now) {
   effects_.RequestPlan();
   budgets_.CountUsage(record, record.ended);
   if (exit.is_known && exit.failure.empty() && !WasPreempted(record))
-    predictions_.LearnRunTime(record, record.ended - record.started);
+    predictions_.LearnRunTime(record, record.ended - record.started - time_sharer_.LostBy(record, record.ended));
   predictions_.LearnSpeed(record,
                           record.stop_intent == StopIntent::kNone && Judge(record, exit).first == JobState::kSucceeded);
   const auto [state, reason] = Judge(record, exit);

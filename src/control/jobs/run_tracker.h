@@ -11,6 +11,7 @@
 
 #include "control/jobs/job_lifecycle.h"
 #include "control/jobs/scheduler_feed.h"
+#include "control/jobs/time_sharer.h"
 #include "control/state/budget_tracker.h"
 #include "control/state/effect_recorder.h"
 #include "control/state/fraction_planner.h"
@@ -36,7 +37,7 @@ class RunTracker {
 
   RunTracker(Scheduler& scheduler, JobTable& jobs, EffectRecorder& effects, NodeTable& nodes,
              RunPredictions& predictions, FractionPlanner& fractions, RetryDelays& retries, GangLaunches& gangs,
-             BudgetTracker& budgets, SchedulerFeed& feed, JobLifecycle& lifecycle)
+             BudgetTracker& budgets, SchedulerFeed& feed, JobLifecycle& lifecycle, TimeSharer& time_sharer)
       : scheduler_(scheduler),
         jobs_(jobs),
         effects_(effects),
@@ -47,7 +48,8 @@ class RunTracker {
         gangs_(gangs),
         budgets_(budgets),
         feed_(feed),
-        lifecycle_(lifecycle) {}
+        lifecycle_(lifecycle),
+        time_sharer_(time_sharer) {}
 
   // --- Decisions of the scheduler ------------------------------------------------------------------------------
 
@@ -101,6 +103,7 @@ class RunTracker {
   BudgetTracker& budgets_;
   SchedulerFeed& feed_;
   JobLifecycle& lifecycle_;
+  TimeSharer& time_sharer_;
   std::map<JobId, std::uint32_t> unkept_starts_;  // Jobs that started recently, with the attempt (OnStarted).
   Time next_starts_ = kNever;                     // When those of them that still run are persisted.
 };

@@ -7,6 +7,7 @@
 #include "control/books/progress.h"
 #include "control/books/record_parts.h"
 #include "control/books/settings_text.h"
+#include "control/state/displacement.h"
 #include "engine/scheduler/explain.h"
 
 namespace divvy {
@@ -135,6 +136,8 @@ void SchedulerFeed::Put(const JobRecord& record) {
   entry.begin = record.begin;
   entry.unmet_dependencies = dependencies_.UnmetDependencies(record);
   entry.waits_for = dependencies_.EndsWaitedFor(record);
+  // A job that ran before has had its trial.
+  entry.is_newcomer = policy_.time_sharing.is_on && record.restarts == 0 && IsParkable(record);
   for (const std::string& bar : {teams_.TeamBar(record), pools_.PoolBar(record)}) {
     if (bar.empty()) continue;
     entry.unmet_dependencies.push_back(bar);

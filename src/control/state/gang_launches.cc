@@ -60,9 +60,9 @@ bool HasSucceeded(const Exit& exit) {
 
 }  // namespace
 
-void GangLaunches::Launch(const JobRecord& record, Time now) {
+void GangLaunches::Launch(const JobRecord& record, bool is_parkable, Time now) {
   if (record.gang.empty()) {
-    effects_.Send(LaunchCommand{record, record.node, 0});
+    effects_.Send(LaunchCommand{record, record.node, 0, is_parkable});
     return;
   }
   for (std::uint32_t allocation = 0; allocation < record.gang.size(); ++allocation) {

@@ -23,8 +23,8 @@ class GangLaunches {
 
   GangLaunches(JobTable& jobs, EffectRecorder& effects) : jobs_(jobs), effects_(effects) {}
 
-  /// Sends the launch commands of a job, which may be on one node.
-  void Launch(const JobRecord& record, Time now);
+  /// Sends the launch commands of a job, which may be on one node. `is_parkable`: see LaunchCommand.
+  void Launch(const JobRecord& record, bool is_parkable, Time now);
   /// A gang was loaded or found. Which of its nodes are ready is not stored, so one that is starting is rolled back.
   void NoteRestored(const JobRecord& record);
   void Forget(JobId job);

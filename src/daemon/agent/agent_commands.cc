@@ -14,8 +14,8 @@ struct ToMessage {
   const JobRecord* live;
 
   void operator()(const LaunchCommand& command) const {
-    message.launch =
-        wire::LaunchMessage{command.record, spec == nullptr ? JobSpec() : *spec, command.allocation_index, ""};
+    message.launch = wire::LaunchMessage{
+        command.record, spec == nullptr ? JobSpec() : *spec, command.allocation_index, "", "", command.is_parkable};
   }
   void operator()(const GoCommand& command) const {
     message.go = wire::GoMessage{command.job, command.attempt, command.addresses};
@@ -41,6 +41,9 @@ struct ToMessage {
   void operator()(const PortionCommand& command) const {
     message.portion = wire::PortionMessage{command.job, command.portion, command.gpus};
   }
+  void operator()(const DisplaceCommand& command) const {
+    message.displace = wire::DisplaceMessage{command.job, command.attempt, command.is_displaced, command.gpus};
+  }
   void operator()(const AdoptCommand& command) const {
     message.adopt = wire::AgentRun{command.record};
     if (spec == nullptr) return;
@@ -61,7 +64,9 @@ wire::AgentCommand MessageOf(const NodeCommand& command, const JobSpec* spec, co
 std::optional<ReceivedCommand> CommandOf(wire::AgentCommand message) {
   if (message.launch) {
     auto spec = std::make_shared<const JobSpec>(std::move(message.launch->spec));
-    return ReceivedCommand{LaunchCommand{std::move(message.launch->record), "", message.launch->seat}, std::move(spec)};
+    return ReceivedCommand{
+        LaunchCommand{std::move(message.launch->record), "", message.launch->seat, message.launch->is_parkable},
+        std::move(spec)};
   }
   if (auto& go = message.go)
     return ReceivedCommand{GoCommand{go->job, go->attempt, std::move(go->addresses), ""}, nullptr};
@@ -81,6 +86,10 @@ std::optional<ReceivedCommand> CommandOf(wire::AgentCommand message) {
     return ReceivedCommand{ResizeCommand{resize->job, resize->gpus, resize->is_signalled, ""}, nullptr};
   if (const auto& portion = message.portion)
     return ReceivedCommand{PortionCommand{portion->job, portion->portion, portion->gpus, ""}, nullptr};
+  if (const auto& displace = message.displace) {
+    return ReceivedCommand{
+        DisplaceCommand{displace->job, displace->attempt, displace->is_displaced, displace->gpus, ""}, nullptr};
+  }
   if (auto& adopt = message.adopt) {
     JobSpec terms = TermsOf(*adopt);
     return ReceivedCommand{AdoptCommand{std::move(adopt->record), ""},

@@ -282,6 +282,16 @@ void AgentSession::OnRepay(JobId job, std::uint32_t attempt, const std::string& 
   Report(report);
 }
 
+void AgentSession::OnPresence(const PresenceReport& presence) {
+  const auto believed = believed_.find(presence.job);
+  if (believed != believed_.end() && believed->second.record.attempt == presence.attempt)
+    believed->second.record.gpus = presence.gpus;
+  wire::AgentReport report;
+  report.presence = wire::PresenceMessage{presence.job,  presence.attempt,  static_cast<int>(presence.presence),
+                                          presence.gpus, presence.can_park, presence.why};
+  Report(report);
+}
+
 void AgentSession::Report(const wire::AgentReport& report) { SendMessage(wire::EncodeAgent(report)); }
 
 void AgentSession::SendMessage(std::string message) {

@@ -173,6 +173,11 @@ void Fleet::OnShares(const std::string& node, const wire::KeeperState& state) {
   TakeShares(*driver_, ports_.shares.get(), node, state);
 }
 
+void Fleet::OnPresence(const std::string& node, const PresenceReport& report) {
+  driver_->controller().OnPresence(report, driver_->Now(), node);
+  driver_->Touch();
+}
+
 void Fleet::OnRepay(const std::string&, JobId job, std::uint32_t attempt, const std::string& why) {
   driver_->controller().OnRepay(job, attempt, why, driver_->Now());
   driver_->Touch();

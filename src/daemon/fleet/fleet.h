@@ -63,6 +63,7 @@ class Fleet final : public FleetPort, public NodeCommandPort {
   void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) override;
   void OnTrouble(const std::string& node, const std::string& what) override;
   void OnShares(const std::string& node, const wire::KeeperState& state) override;
+  void OnPresence(const std::string& node, const PresenceReport& report) override;
   void OnRepay(const std::string& node, JobId job, std::uint32_t attempt, const std::string& why) override;
   bool OnFound(RunDescription run) override;
   void OnRow(const NodeRow& row) override;

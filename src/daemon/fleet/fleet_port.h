@@ -47,6 +47,8 @@ class FleetPort {
   virtual void OnTrouble(const std::string& node, const std::string& what) = 0;
   /// The tenants of its shared GPUs and their present state.
   virtual void OnShares(const std::string&, const wire::KeeperState&) {}
+  /// Only for known runs: see NodeReportPort::OnPresence.
+  virtual void OnPresence(const std::string&, const PresenceReport&) {}
   /// Only for known runs: see ControllerPort::OnRepay.
   virtual void OnRepay(const std::string&, JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
 

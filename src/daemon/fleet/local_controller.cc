@@ -84,6 +84,11 @@ void LocalController::OnGpusObserved(const std::vector<GpuObservation>& observat
 
 void LocalController::OnShares(const wire::KeeperState& state) { TakeShares(driver_, shares_.get(), "", state); }
 
+void LocalController::OnPresence(const PresenceReport& report) {
+  driver_.controller().OnPresence(report, driver_.Now());
+  driver_.Touch();
+}
+
 void LocalController::OnRepay(JobId job, std::uint32_t attempt, const std::string& why) {
   driver_.controller().OnRepay(job, attempt, why, driver_.Now());
   driver_.Touch();

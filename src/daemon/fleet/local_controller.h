@@ -27,6 +27,7 @@ class LocalController final : public ControllerPort {
   void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) override;
   void OnGpusObserved(const std::vector<GpuObservation>& observations) override;
   void OnShares(const wire::KeeperState& state) override;
+  void OnPresence(const PresenceReport& report) override;
   void OnRepay(JobId job, std::uint32_t attempt, const std::string& why) override;
   bool OnFound(const RunDescription& run) override;
   std::vector<JobId> ActiveRuns() const override;

@@ -437,6 +437,14 @@ Status RemoteNode::OnReport(std::string_view text) {
   if (const auto& repay = report.repay) {
     if (IsKnown(repay->job, repay->attempt)) fleet_.OnRepay(name_, repay->job, repay->attempt, repay->why);
   }
+  if (const auto& presence = report.presence) {
+    if (presence->presence < 0 || presence->presence > static_cast<int>(Presence::kReturning))
+      return InvalidArgument("presence " + std::to_string(presence->presence) + " of a job is unknown");
+    if (IsKnown(presence->job, presence->attempt)) {
+      fleet_.OnPresence(name_, {presence->job, presence->attempt, static_cast<Presence>(presence->presence),
+                                presence->gpus, presence->can_park, presence->why});
+    }
+  }
   if (report.renew) {
     const std::string fingerprint = report.renew->fingerprint;
     ports_.on_renew(name_, fingerprint, [this, fingerprint] {

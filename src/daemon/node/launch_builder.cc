@@ -171,8 +171,8 @@ LaunchRequest LaunchBuilder::RequestFor(const LaunchCommand& command, const JobS
   static_cast<void>(SetOwnFolders(options_.isolation, FoldersOf(spec), request.isolation));
   if (options_.isolation.wishes.limits_cpus) request.isolation.cpus = record.request.cpus;
   // For a GPU fraction, the keeper sets the visible devices: more devices are open to the job than it is on.
-  if (request.isolation.lock != DeviceLock::kNone && grant == nullptr) {
-    const std::string counted = VisibleDevices(request.isolation, record.gpus);
+  if (request.isolation.lock != DeviceLock::kNone && (grant == nullptr || grant->is_whole)) {
+    const std::string counted = VisibleDevices(request.isolation, record.gpus, open);
     layers.push_back({"CUDA_VISIBLE_DEVICES=" + counted, "DIVVY_CUDA_INDICES=" + counted});
   }
   layers.push_back(spec.extra_environment);

@@ -52,6 +52,9 @@ void LaunchBuilder::IntoContainer(const JobSpec& spec, const ShareGrant* grant, 
   const ContainerSettings& settings = options_.container;
   std::erase_if(request.environment, [](const std::string& entry) { return entry.starts_with(kContainerVariable); });
   const auto set = [&](std::string_view name, const std::string& value) {
+    std::erase_if(request.environment, [&](const std::string& entry) {
+      return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
+    });
     request.environment.push_back(std::string(name) + "=" + value);
   };
   const ContainerNeeds needs = NeedsInside(grant);
@@ -59,9 +62,12 @@ void LaunchBuilder::IntoContainer(const JobSpec& spec, const ShareGrant* grant, 
   // Also for steps inside the job, which start containers as well.
   if (settings.engine != "auto") set(kContainerEngineVariable, settings.engine);
   if (!settings.options.empty()) set(kContainerOptionsVariable, divvy::Join(settings.options, "\n"));
-  if (request.isolation.lock != DeviceLock::kNone) set(kContainerGpusVariable, "own");
+  const bool is_whole_tenant = grant != nullptr && grant->is_whole;
+  if (request.isolation.lock != DeviceLock::kNone && !is_whole_tenant) set(kContainerGpusVariable, "own");
   auto plan = dialect::ContainerOf(spec, settings.runs_valohai_images);
   if (plan && !*plan) return;
+  // The container has more GPUs than the job is on, and finds its own by their UUIDs, which replace the node's indices.
+  if (is_whole_tenant) set("CUDA_VISIBLE_DEVICES", ValueOf(request.environment, "DIVVY_GPUS"));
   // The engine gives the container its own /tmp. The other GPUs stay closed to the job, because the job chooses the
   // engine and its options. A daemon without root closes them in a user namespace, in which rootless engines cannot
   // start. All its jobs belong to its own user, so the lock is dropped there, unless isolation is required.

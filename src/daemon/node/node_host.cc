@@ -128,6 +128,8 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
   options.gpu_libraries = gpus_.libraries;
   options.gpu_environment = gpus_.environment;
   OpenShares(options);
+  if (options.isolation.wishes.is_required)
+    shares_->SetNeverParks("[isolation] require = true, and it could return to other GPUs");
   node_ = std::make_unique<Node>(std::move(options), *launcher_, gpus_.gpus);
   node_->SetOver([this](JobId job, std::uint32_t attempt) {
     if (sampler_) sampler_->OnOver(job, attempt);
@@ -210,6 +212,7 @@ void NodeHost::Reconcile() {
     const JobRecord* record = controller_->Find(job);
     if (record != nullptr && IsActive(record->state)) shares_->Refresh(*record, node_->GpusHere(*record));
   }
+  shares_->RepeatPresence();
 }
 
 // GPUs that the driver reports as broken must not be used for shares. Use by others is reported by the controller,

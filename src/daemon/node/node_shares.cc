@@ -72,7 +72,10 @@ wire::KeeperRequest NodeShares::RequestFor(const Holder& holder) const {
   add.owner = record.user.name;
   add.paper = holder.gpus.ToVector();
   const auto first = static_cast<std::size_t>(add.paper.empty() ? 0 : add.paper.front());
-  if (record.gpu_slice.any()) add.slice = record.gpu_slice;
+  if (holder.is_parkable) {
+    add.is_whole = true;
+    add.share = WholeTerms(holder.gpus);
+  } else if (record.gpu_slice.any()) add.slice = record.gpu_slice;
   else add.share = TermsOf(record.request.portion, gpus_.at(first).memory_total);
   add.idle_park = record.request.portion.idle_park;
   add.priority = record.priority;
@@ -81,6 +84,19 @@ wire::KeeperRequest NodeShares::RequestFor(const Holder& holder) const {
   add.uses_mps = record.request.portion.uses_mps;
   request.add = std::move(add);
   return request;
+}
+
+wire::ShareTerms NodeShares::WholeTerms(GpuSet gpus) const {
+  // No other tenant fits next to it on any of them, because it has all of their time.
+  Bytes least;
+  Bytes most;
+  for (const int gpu : gpus.ToVector()) {
+    const Bytes memory = gpus_.at(static_cast<std::size_t>(gpu)).memory_total;
+    least = least == Bytes(0) ? memory : std::min(least, memory);
+    most = std::max(most, memory);
+  }
+  const GpuShare whole(GpuShare::kWhole);
+  return {PortionedMemory(least), most, whole, whole};
 }
 
 wire::KeeperRequest NodeShares::ResizeOf(const Holder& tenant) const {
@@ -96,14 +112,15 @@ void NodeShares::Adopt(const JobRecord& record, GpuSet gpus) {
   const bool is_tenant = holder.is_tenant();
   // The machine may have come back with fewer GPUs. Capacity that is kept for its tenants stays theirs.
   if (!is_tenant) holder.gpus = gpus & SeenGpus();
-  if (holder.gpus.empty()) return;
+  // A displaced job has no GPUs. The keeper reports whether it is one.
+  if (holder.gpus.empty() && record.request.gpus == 0) return;
   holders_.insert_or_assign(record.id, std::move(holder));
   if (is_tenant) Open();
 }
 
 void NodeShares::Refresh(const JobRecord& record, GpuSet gpus) {
   const auto at = holders_.find(record.id);
-  if (at == holders_.end() || at->second.attempt != record.attempt || !at->second.is_tenant()) return;
+  if (at == holders_.end() || at->second.attempt != record.attempt || !at->second.has_fraction()) return;
   Holder& holder = at->second;
   if (gpus.size() != holder.gpus.size()) gpus = holder.gpus;
   if (holder.gpus == gpus && holder.record.request.portion == record.request.portion) return;
@@ -125,7 +142,7 @@ void NodeShares::OnKeeper() {
   wire::KeeperRequest hello;
   hello.hello = Hello();
   for (const auto& [job, holder] : holders_) {
-    if (holder.is_tenant()) continue;
+    if (holder.is_tenant() || holder.gpus.empty()) continue;
     hello.hello->whole_jobs.push_back(job);
     hello.hello->whole_gpus.push_back(holder.gpus);
   }
@@ -172,6 +189,7 @@ void NodeShares::TellAll() {
   for (const bool are_tenants : {false, true}) {
     for (const auto& [job, holder] : holders_) {
       if (holder.is_tenant() != are_tenants || waiting_.contains(job) || !IsSeen(holder)) continue;
+      if (holder.gpus.empty()) continue;  // It is displaced, and the keeper knows it.
       // The job has its slice, and the keeper knows it.
       if (holder.record.gpu_slice.any() && keeper_version_ != wire::kKeeperVersion) continue;
       keeper_.Ask(RequestFor(holder), [this, job = job](const Result<wire::KeeperAnswer>& answer) {
@@ -188,15 +206,19 @@ void NodeShares::TellAll() {
   for (const JobId job : asking) {
     if (waiting_.contains(job)) Ask(job);
   }
+  for (const auto& [job, holder] : holders_) {
+    if (holder.command) AskToDisplace(job);
+  }
   for (Action& action : std::exchange(postponed_, {})) Ask(std::move(action));
 }
 
 void NodeShares::Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) {
   if (const auto* launch = std::get_if<LaunchCommand>(&command)) return Begin(*launch, spec);
+  if (const auto* displace = std::get_if<DisplaceCommand>(&command)) return OnDisplace(*displace);
   const JobId job = JobOf(command);
   if (const auto* portion = std::get_if<PortionCommand>(&command)) {
     const auto holder = holders_.find(job);
-    if (holder == holders_.end()) return;
+    if (holder == holders_.end() || holder->second.is_parkable) return;
     holder->second.record.request.portion = portion->portion;
     if (portion->gpus.size() == holder->second.gpus.size()) holder->second.gpus = portion->gpus;
     if (waiting_.contains(job)) return Ask(job);
@@ -212,7 +234,7 @@ void NodeShares::Execute(const NodeCommand& command, std::shared_ptr<const JobSp
     }
     const auto* pause = std::get_if<PauseCommand>(&command);
     const auto holder = holders_.find(job);
-    const bool is_tenant = holder != holders_.end() && holder->second.is_tenant();
+    const bool is_tenant = holder != holders_.end() && holder->second.has_fraction();
     if (pause != nullptr && pause->is_paused && is_tenant) return ParkThenPause(command);
     return ports_.execute(command, std::move(spec));
   }
@@ -247,6 +269,7 @@ void NodeShares::Begin(const LaunchCommand& command, const std::shared_ptr<const
       command.allocation_index < record.gang.size() ? record.gang[command.allocation_index].gpus : record.gpus;
   if (gpus.empty() || spec == nullptr) return ports_.execute(command, spec);
   Holder holder{record.attempt, record, gpus, {}};
+  holder.is_parkable = command.is_parkable && why_never_parks_.empty() && (gpus - SeenGpus()).empty();
   if (holder.is_tenant()) {
     const auto owner = ports_.owner_of(record.user);
     // The node reports the error.
@@ -272,6 +295,9 @@ void NodeShares::GiveUp(JobId job, std::uint64_t number, Duration within, const 
     const auto wait = std::ranges::find(state_.waits, job, &wire::KeptWait::job);
     const bool is_there = what == kNotMadeRoom && wait != state_.waits.end();
     const std::string trouble = is_there ? wait->why : keeper_.Trouble();
+    // No tenant can be on its GPUs.
+    const bool has_no_keeper = keeper_version_ == 0 && state_.tenants.empty();
+    if (has_no_keeper && StartAsOrdinary(job, "no keeper of shared GPUs runs: " + trouble)) return Pass(job);
     Fail(job,
          "the keeper of the shared GPUs has " + what + " within " + std::to_string(within / std::chrono::seconds(1)) +
              " s" + (trouble.empty() ? "" : ": " + trouble),
@@ -295,9 +321,11 @@ void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::Keep
     return GiveUp(job, number, kKeeperComesWithin, "not come back");
   // If the driver cannot create an instance now, it cannot do so in a minute either.
   const bool is_slice = !at->second.command.record.request.slice.empty();
+  if (!answer && StartAsOrdinary(job, answer.error().message)) return Ask(job);
   if (!answer) return Fail(job, answer.error().message, is_slice ? kCannotRun : kNoRoomMade);
   if (const auto& added = answer->added)
-    ports_.set_grant(job, {added->gpus, added->reachable, added->folder, added->environment, added->device_files});
+    ports_.set_grant(job, {added->gpus, added->reachable, added->folder, added->environment, added->device_files,
+                           holders_.at(job).is_parkable});
   if (answer->room && answer->room->bound > Duration(0) && ports_.tell) {
     // Nothing is logged for GPUs that were already empty.
     const auto ms = [](Duration time) { return std::to_string(time / std::chrono::milliseconds(1)); };
@@ -324,7 +352,7 @@ void NodeShares::Fail(JobId job, const std::string& why, int code) {
 
 void NodeShares::Release(JobId job) {
   const auto holder = holders_.extract(job);
-  if (holder.empty() || !is_open_) return;
+  if (holder.empty() || !is_open_ || (!holder.mapped().is_tenant() && holder.mapped().gpus.empty())) return;
   wire::KeeperRequest request;
   if (holder.mapped().is_tenant()) request.remove = wire::KeeperRemove{job, holder.mapped().attempt};
   else request.give_whole = wire::KeeperReleaseExclusive{job};
@@ -393,7 +421,7 @@ void NodeShares::Ask(Action action) {
   const auto holder = holders_.find(action.job);
   // The launch already uses the new size.
   if (waiting_.contains(action.job) && action.what == "resize") return action.done({});
-  if (holder == holders_.end() || !holder->second.is_tenant() || waiting_.contains(action.job))
+  if (holder == holders_.end() || !holder->second.has_fraction() || waiting_.contains(action.job))
     return action.done(FailedPrecondition("job " + ToString(action.job) + " has no shared GPU on this node now"));
   if (action.what == "resize" && !IsSeen(holder->second))
     return action.done(FailedPrecondition("the driver does not report the GPUs of job " + ToString(action.job) +
@@ -427,12 +455,18 @@ void NodeShares::OnKept(const wire::KeeperState& state) {
   // Tenants that ended while no keeper was there to be told.
   for (const wire::KeptTenant& tenant : state.tenants) {
     const auto holder = holders_.find(tenant.job);
-    if (holder != holders_.end() && holder->second.attempt == tenant.attempt) continue;
+    if (holder != holders_.end() && holder->second.attempt == tenant.attempt) {
+      if (tenant.is_whole) FollowPresence(tenant);
+      continue;
+    }
     wire::KeeperRequest request;
     request.remove = wire::KeeperRemove{tenant.job, tenant.attempt};
     keeper_.Ask(std::move(request), [](const Result<wire::KeeperAnswer>&) {});
   }
-  controller_->OnShares(state_);
+  // A job with whole GPUs is shown like any other, whether or not it can be parked.
+  wire::KeeperState shown = state_;
+  std::erase_if(shown.tenants, [](const wire::KeptTenant& tenant) { return tenant.is_whole; });
+  controller_->OnShares(shown);
 }
 
 void NodeShares::TellTroubles(const wire::KeeperState& state) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,6 +47,8 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
 
   /// Sets whether idle GPUs may be switched to MIG mode for a slice, and back.
   void SetMaySwitchMig(bool may) { may_switch_mig_ = may; }
+  /// Jobs that may be parked later are started as ordinary ones, because of `why`.
+  void SetNeverParks(std::string why) { why_never_parks_ = std::move(why); }
   /// Must be called before anything else.
   void Join(ControllerPort& controller) { controller_ = &controller; }
   /// Registers a run that an earlier process launched; it keeps its GPUs. `gpus` are those on this node.
@@ -59,6 +62,9 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   /// The controller has restarted. Launches that wait here are dropped; the controller repeats those that it still
   /// wants.
   void DropWaiting();
+  /// Reports the presence of all jobs again, as far as the keeper has reported them, since the controller may have
+  /// missed reports.
+  void RepeatPresence();
 
   // NodeCommandPort
   void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
@@ -114,7 +120,13 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
     JobRecord record;
     GpuSet gpus;  // The planned GPUs, on this node.
     User owner;
-    bool is_tenant() const { return record.request.is_portioned() || record.gpu_slice.any(); }
+    bool is_parkable = false;  // A tenant with whole GPUs, which may be displaced.
+    bool is_stopped = false;   // The node was told to stop its processes, since it is displaced.
+    std::optional<DisplaceCommand> command = std::nullopt;  // That the keeper has not answered.
+    std::string why = {};                                   // Why its last displacement or return was refused.
+    std::optional<PresenceReport> reported = std::nullopt;
+    bool has_fraction() const { return record.request.is_portioned() || record.gpu_slice.any(); }
+    bool is_tenant() const { return has_fraction() || is_parkable; }
   };
 
   /// Returns false if the driver does not show all of the holder's GPUs. The holder then keeps the GPUs that the keeper
@@ -125,6 +137,15 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   void OnWelcome(const wire::KeeperAnswer& answer);
   bool AskSliceLater(JobId job, std::uint64_t number);
   void TellTroubles(const wire::KeeperState& state);
+  // Jobs that are displaced (node_displacements.cc).
+  void OnDisplace(const DisplaceCommand& command);
+  void AskToDisplace(JobId job);
+  void OnDisplaceAnswer(const DisplaceCommand& command, const Result<wire::KeeperAnswer>& answer);
+  void AskState(JobId job);
+  void FollowPresence(const wire::KeptTenant& tenant);
+  void SetStopped(Holder& holder, bool is_stopped);
+  void Report(Holder& holder, PresenceReport report);
+  bool StartAsOrdinary(JobId job, const std::string& why);
   void ParkThenPause(const NodeCommand& command);
   void PassPausing(JobId job, std::uint64_t number);
   void Open();
@@ -141,6 +162,7 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   void Fail(JobId job, const std::string& why, int code);
   void Release(JobId job);
   wire::KeeperRequest RequestFor(const Holder& holder) const;
+  wire::ShareTerms WholeTerms(GpuSet gpus) const;
   wire::KeeperRequest ResizeOf(const Holder& tenant) const;
   wire::KeeperHello Hello() const;
   /// Returns a callback that logs a refusal.
@@ -160,6 +182,7 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   std::vector<wire::KeeperProcess> processes_;  // The processes that this keeper was told about.
   bool is_open_ = false;
   bool may_switch_mig_ = false;
+  std::string why_never_parks_;
   std::uint64_t next_number_ = 1;
   int keeper_version_ = 0;          // 0 until the keeper has reported its version.
   std::set<std::string> troubles_;  // The troubles that were logged last.

@@ -38,6 +38,18 @@ Result<std::vector<std::string>> Names(const ConfigValue& value) {
   return names;
 }
 
+/// "20%" as 0.2.
+Result<double> Percent(const ConfigValue& value) {
+  DIVVY_TRY(const std::string text, ConfigText(value, "20%"));
+  std::string_view digits = Trim(text);
+  if (digits.ends_with('%')) {
+    digits.remove_suffix(1);
+    const auto number = ParseNumber(digits);
+    if (number && *number >= 0 && *number <= 100) return *number / 100;
+  }
+  return InvalidArgument(Quoted(text) + " is not a percentage from \"0%\" to \"100%\"; write it like \"20%\"");
+}
+
 /// A fraction from 0 to 1.
 Result<double> Share(const ConfigValue& value) {
   double share = -1;
@@ -164,6 +176,10 @@ std::vector<Key> Keys(Config& config) {
     return ConfigOneOf<MigUse>(value, {{"off", MigUse::kOff}, {"use", MigUse::kUse}, {"auto", MigUse::kAuto}});
   };
   PreemptionSettings& preemption = config.policy.preemption;
+  TimeSharingSettings& time_sharing = config.policy.time_sharing;
+  const auto sharing_mode = [](const ConfigValue& value) {
+    return ConfigOneOf<bool>(value, {{"off", false}, {"on", true}});
+  };
   const auto size = [](const ConfigValue& value) -> Result<Bytes> {
     DIVVY_TRY(const std::string text, ConfigText(value, "500M"));
     if (ParseNumber(Trim(text)).value_or(0) != 0)
@@ -275,6 +291,9 @@ std::vector<Key> Keys(Config& config) {
       {"preemption", "min_runtime", IntoSpan(preemption.min_runtime, "10min")},
       {"preemption", "wait_before", IntoSpan(preemption.wait_before, "1min")},
       {"preemption", "grace", IntoSpan(preemption.grace, "30s", Duration(0), 24h)},
+      {"time_sharing", "mode", Into(time_sharing.is_on, sharing_mode)},
+      {"time_sharing", "trial", IntoSpan(time_sharing.trial, "4h", 1s, 24h * 365)},
+      {"time_sharing", "at_most", Into(time_sharing.at_most, Percent)},
       {"jobs", "default_time_limit", IntoSpan(config.default_time_limit, "8h")},
       {"jobs", "max_time_limit", IntoSpan(config.max_time_limit, "3d")},
       {"jobs", "root_jobs", Into(config.root_jobs, ConfigYesOrNo)},

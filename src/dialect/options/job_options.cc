@@ -274,6 +274,14 @@ void AddMany(Table& table, JobSpec& spec, const ParseContext& around, const std:
                      spec.is_preemptible_set = true;
                      return {};
                    }});
+  table.push_back({"no-pause", 0, Takes::kNothing, "",
+                   "keep its GPUs until it ends: it is neither parked nor preempted for other jobs, like --preemptible "
+                   "never",
+                   [&spec](std::string_view) -> Status {
+                     spec.preemptible = Preemptible::kNever;
+                     spec.is_preemptible_set = true;
+                     return {};
+                   }});
   table.push_back({"requeue-after-reboot", 0, Takes::kNothing, "",
                    "restart the job if its node goes down while it runs", [&spec](std::string_view) -> Status {
                      spec.requeues_after_reboot = true;
@@ -452,7 +460,7 @@ constexpr GroupedNames kGroups[] = {
     {OptionGroup::kGpuSharing, "gpu-limit gpu-memory-limit shared compute idle-park mps"},
     {OptionGroup::kPlacement, "topology placement constraint nodelist exclude pool no-grow provider max-price"},
     {OptionGroup::kTimeAndOrder,
-     "begin deadline priority hold preemptible requeue-after-reboot retries retry-delay signal stop-signal "
+     "begin deadline priority hold preemptible no-pause requeue-after-reboot retries retry-delay signal stop-signal "
      "resize-signal grace"},
     {OptionGroup::kDependencies, "dependency keep-waiting"},
     {OptionGroup::kArraysAndSweeps, "param param-file name-template group group-limit"},

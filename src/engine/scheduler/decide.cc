@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "engine/core/cycle/elastic_shrink.h"
+#include "engine/core/cycle/park.h"
 #include "engine/core/cycle/resize.h"
 #include "engine/core/place/placer.h"
 #include "engine/core/state/cluster.h"
@@ -37,6 +38,7 @@ Decided Decision::Run(const Scheduler::NameMember& name) {
   // A job that grew may have moved a backfill reservation, and another job may be able to start because of that.
   if (GrowElastic()) Note(core_.Decide(now_, name));
   for (int round = 0; round < kMostRounds && ResizeRunning(); ++round) Note(core_.Decide(now_, name));
+  ParkForNewcomers();
   for (const core::BackfillReservation& reservation : core_.reservations()) {
     const Request& request = facts_.waiting(reservation.entry)->request;
     const core::ResourceRequest& resources = RequestOf(core_.state().waiting.at(reservation.entry).job_class);
@@ -199,7 +201,7 @@ bool Decision::MayHold(const core::Job& job, int gpus) const {
 // that these jobs do not give back.
 void Decision::ForgetSilent() {
   for (const auto& [id, job] : facts_.running_jobs()) {
-    if (job.asked_back.empty() || job.is_leaving || now_ - job.asked_at < kAnswersWithin) continue;
+    if (job.asked_back.empty() || job.is_displaced || job.is_leaving || now_ - job.asked_at < kAnswersWithin) continue;
     Resize(id, job.gpus, GpuSet(), "it did not answer for " + DurationText(now_ - job.asked_at));
     ResizingOf(id).is_silent = true;
   }
@@ -256,6 +258,19 @@ bool Decision::RequestShrinks(const std::vector<const RunningJob*>& jobs) {
     }
   }
   return !given.empty();
+}
+
+void Decision::ParkForNewcomers() {
+  if (facts_.park_candidates().empty()) return;
+  std::vector<core::Parkable> parkable;
+  for (const ParkCandidate& one : facts_.park_candidates()) {
+    const RunningJob* job = facts_.running(one.job);
+    if (job != nullptr && !job->is_displaced) parkable.push_back({one.job, one.weight, MebibytesUp(one.memory)});
+  }
+  const auto is_newcomer = [&](JobId entry) { return facts_.waiting(entry)->is_newcomer; };
+  for (const core::Park& park : core::RequestParks(core_, std::move(parkable), is_newcomer, now_)) {
+    for (const core::Parkable& victim : park.victims) decided_.plan.parkings.push_back({victim.job, park.newcomer});
+  }
 }
 
 // Adds one GPU to each job in turn, so that no job takes all idle GPUs.
@@ -346,6 +361,10 @@ void Scheduler::Enter(const Plan& plan, Time now) {
     if (resizing.asked_back.empty()) job.asked_at = kNoTime;
     if (resizing.is_silent) job.is_resizable = false;
     facts_.Resize(resizing.job, resizing.gpus, resizing.asked_back);
+  }
+  for (const Parking& parking : plan.parkings) {
+    const auto candidate = std::ranges::find(facts_.park_candidates(), parking.job, &ParkCandidate::job);
+    facts_.Park(parking.job, candidate->memory);
   }
 }
 

@@ -41,6 +41,7 @@ class Decision {
   bool GrowRunning(const std::vector<const RunningJob*>& jobs);
   void Resize(JobId job, GpuSet gpus, GpuSet asked_back, Reason reason);
   Resizing& ResizingOf(JobId job);
+  void ParkForNewcomers();
   bool GrowElastic();
   bool Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, StartDecision& start);
   bool MayHold(const core::Job& job, int gpus) const;

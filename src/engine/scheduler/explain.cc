@@ -204,7 +204,7 @@ class Completion {
     if (const auto at = text.find(words); at != std::string::npos) text.erase(at, words.size());
   }
 
-  // Elastic jobs that were asked to give back GPUs that are reserved for this job.
+  // Jobs that are being parked, and elastic ones that were asked to give back GPUs, for this job.
   void AddAskedBack(std::vector<core::Blocker>& blockers) const {
     for (const core::BackfillReservation& reservation : scheduler_.core().reservations()) {
       if (reservation.entry != entry_.id || !reservation.is_nomination) continue;
@@ -217,10 +217,15 @@ class Completion {
         if (asked.empty()) continue;
         core::Blocker& blocker = blockers.emplace_back();
         blocker.kind = BlockerKind::kGpus;
-        blocker.text = "job " + ToString(id) + " was asked " + DurationText(now_ - job.asked_at) +
-                       " ago to give back " + Plural(asked.size(), "GPU");
+        if (job.is_displaced) {
+          blocker.text = "waits until job " + ToString(id) + " is parked for it";
+          blocker.rule = "a running job is parked in host memory so that a new one starts";
+        } else {
+          blocker.text = "job " + ToString(id) + " was asked " + DurationText(now_ - job.asked_at) +
+                         " ago to give back " + Plural(asked.size(), "GPU");
+          blocker.rule = "an elastic job gives GPUs back at its own checkpoint";
+        }
         blocker.needed = asked.size();
-        blocker.rule = "an elastic job gives GPUs back at its own checkpoint";
         core::Holder& holder = blocker.holders.emplace_back();
         holder.job = id;
         holder.placements.push_back({job.node, {asked}, 0, 0});

@@ -112,6 +112,7 @@ struct WaitingEntry {
   Time begin = kNoTime;
   std::vector<std::string> unmet_dependencies;  // "job 12 to succeed"; empty: none.
   std::vector<JobId> waits_for;  // The jobs that must end first. Set only if every unmet dependency is on a job.
+  bool is_newcomer = false;      // Running jobs may be parked for it (ParkCandidate).
 };
 
 struct RunningJob {
@@ -144,6 +145,8 @@ struct RunningJob {
   Time grown_at = kNoTime;         // When it last received GPUs.
   std::vector<ModelSpeed> speeds;  // See WaitingEntry::speeds.
   std::string pool;                // The one of WaitingEntry::pool in which it runs.
+  /// It is being parked, or is parked: then it has no GPUs. `memory` includes the content of its GPUs.
+  bool is_displaced = false;
 
   std::vector<NodeResources> places() const {
     return gang.empty() ? std::vector<NodeResources>{{node, gpus, request.tasks, cpus, memory, {}, share, slice}}
@@ -157,12 +160,21 @@ struct RunningJob {
   }
   /// GPUs on all nodes in ten-thousandths, fractions included.
   std::int64_t gpu_parts() const { return std::int64_t{gpu_count()} * share.ten_thousandths(); }
+  /// Counts against the limit on jobs without GPUs.
+  bool is_cpu_job() const { return gpu_count() == 0 && !is_displaced; }
   GpuSet gpus_on(NodeIndex which) const {
     for (const NodeResources& place : gang) {
       if (place.node == which) return place.gpus;
     }
     return gang.empty() && node == which ? gpus : GpuSet();
   }
+};
+
+/// A running job on one node with whole GPUs that may be parked in host memory now, so that a newcomer starts.
+struct ParkCandidate {
+  JobId job;
+  std::int64_t weight = 0;  // Jobs with less are parked first. Between 0 and 10^9.
+  Bytes memory;             // The content of its GPUs: host memory that it needs while it is parked. Whole MiB.
 };
 
 }  // namespace divvy

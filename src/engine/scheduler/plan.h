@@ -46,9 +46,16 @@ struct Resizing {
   Reason reason;  // "GPU 3 is idle", "job 12 waits for GPUs 2 and 3".
 };
 
+/// A running job is to be parked, so that a newcomer starts on its GPUs. It holds them until Scheduler::SetDisplaced.
+struct Parking {
+  JobId job;
+  JobId newcomer;
+};
+
 struct Plan {
   std::vector<StartDecision> starts;  // In the order decided.
   std::vector<Preemption> preemptions;
+  std::vector<Parking> parkings;
   std::vector<Resizing> resizings;  // The final state of each resized job, sorted by id.
   std::vector<Reservation> reservations;
   /// When the clock alone can change the plan (a begin time, an escalation); kNever: only an event can.

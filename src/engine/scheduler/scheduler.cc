@@ -376,7 +376,7 @@ void Scheduler::AdoptInCore(const RunningJob& job) {
   known.queued_at = job.queued_at;
   known.predicted = job.predicted;
   known.preemptible = PreemptibleOf(job.preemptible, job.request);
-  known.caps = UseCaps(job.groups, job.gpu_count() == 0);
+  known.caps = UseCaps(job.groups, job.is_cpu_job());
   // Its original request determines where it may continue after a migration (Policy::preemption.consolidates).
   const std::vector<NodeResources> places = PartPlaces(job.request, job.places());
   core::ResourceRequest resources =
@@ -495,6 +495,25 @@ void Scheduler::SetResizable(JobId running) {
 void Scheduler::Resize(JobId running, GpuSet gpus) {
   core::Resize(core_, running, gpus, {}, now_);
   facts_.Resize(running, gpus, GpuSet());
+}
+
+void Scheduler::SetDisplaced(JobId running, GpuSet gpus, Bytes memory, bool is_displaced) {
+  RunningJob job = *facts_.running(running);
+  DIVVY_ASSERT(job.gang.empty());
+  job.gpus = gpus;
+  job.memory = memory;
+  job.is_displaced = is_displaced;
+  job.asked_back = GpuSet();
+  Finish(running);
+  Adopt(std::move(job));
+}
+
+GpuSet Scheduler::NominatedOn(NodeIndex node) const {
+  GpuSet nominated;
+  for (const core::ReservedCapacity& reserved : core_.state().nodes[node].reserved) {
+    if (reserved.is_nomination) nominated |= reserved.place.gpus;
+  }
+  return nominated;
 }
 
 Status Scheduler::SetPortion(JobId running, const GpuPortion& portion) {

@@ -84,6 +84,14 @@ class Scheduler {
   /// The job holds exactly `gpus` from now on, and none of them is asked back. Its other GPUs become free. Requires:
   /// GPUs that are new to it are free.
   void Resize(JobId running, GpuSet gpus);
+  /// Sets the running jobs that may be parked now; replaces the earlier ones. Each decision parks some of them if a
+  /// newcomer (WaitingEntry::is_newcomer) then starts.
+  void SetParkCandidates(std::vector<ParkCandidate> candidates) { facts_.SetParkCandidates(std::move(candidates)); }
+  /// A job that was being parked is away (it has no GPUs), stays (its own), or returns to `gpus`. `memory`: all host
+  /// memory that it holds from now on. Requires: GPUs that are new to it are free, and it is on one node.
+  void SetDisplaced(JobId running, GpuSet gpus, Bytes memory, bool is_displaced);
+  /// GPUs that were asked back, preempted or vacated for a waiting job, which starts on them once they are free.
+  GpuSet NominatedOn(NodeIndex node) const;
   /// Sets the fraction that the job has of each of its GPUs. Returns kLimitExceeded and changes nothing if other
   /// tenants leave too little room. Requires: the job has GPU fractions, and `portion` is one.
   Status SetPortion(JobId running, const GpuPortion& portion);

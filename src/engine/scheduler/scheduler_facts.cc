@@ -149,7 +149,7 @@ void SchedulerFacts::Adopt(RunningJob job) {
   job.groups = Normalised(std::move(job.groups));
   DIVVY_ASSERT(!running_.contains(job.id));
   for (const NodeResources& place : job.places()) Take(job.id, place);
-  if (job.gpu_count() == 0) cpu_jobs_running_ += 1;
+  if (job.is_cpu_job()) cpu_jobs_running_ += 1;
   for (const GroupName& name : job.groups) {
     Group& group = groups_[name];
     group.running += 1;
@@ -165,7 +165,7 @@ void SchedulerFacts::Finish(JobId running) {
   const RunningJob job = std::move(at->second);
   running_.erase(at);
   for (const NodeResources& place : job.places()) Free(running, place);
-  if (job.gpu_count() == 0) cpu_jobs_running_ -= 1;
+  if (job.is_cpu_job()) cpu_jobs_running_ -= 1;
   for (const GroupName& name : job.groups) {
     const auto group = groups_.find(name);
     group->second.running -= 1;
@@ -186,6 +186,15 @@ void SchedulerFacts::Resize(JobId running, GpuSet gpus, GpuSet asked_back) {
   if (gpus != job.gpus) job.predicted_end = kNever;  // The prediction was for its previous GPUs.
   job.gpus = gpus;
   job.asked_back = asked_back;
+}
+
+void SchedulerFacts::Park(JobId running, Bytes more_memory) {
+  RunningJob& job = running_.at(running);
+  DIVVY_ASSERT(job.gang.empty() && !job.is_displaced);
+  job.is_displaced = true;
+  job.asked_back = job.gpus;
+  job.memory += more_memory;
+  nodes_[job.node].memory_claimed += more_memory;
 }
 
 RunningJob* SchedulerFacts::find_running(JobId id) {
@@ -288,7 +297,7 @@ std::string SchedulerFacts::CheckInvariants() const {
       return name + " is to keep fewer GPUs than it asked for";
     const bool agrees = job.gang.empty() || (job.gang.front().node == job.node && job.gang.front().gpus == job.gpus);
     if (!agrees) return name + " has another first machine than its gang";
-    if (job.gpu_count() == 0) cpu_jobs += 1;
+    if (job.is_cpu_job()) cpu_jobs += 1;
     for (const GroupName& group : job.groups) {
       running_of_group[group] += 1;
       parts_of_group[group] += job.gpu_parts();

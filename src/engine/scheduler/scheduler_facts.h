@@ -12,6 +12,8 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "engine/gpu_sets.h"
 #include "engine/scheduler/facts.h"
@@ -63,6 +65,8 @@ class SchedulerFacts {
   void Leave(JobId entry);
   void Adopt(RunningJob job);
   void Finish(JobId running);
+  /// The job is asked to give back all of its GPUs, and holds more memory from now on: it is being parked.
+  void Park(JobId running, Bytes more_memory);
   /// The job holds `gpus` from now on and is asked to give back `asked_back`, a subset of them.
   void Resize(JobId running, GpuSet gpus, GpuSet asked_back);
   RunningJob* find_running(JobId id);
@@ -71,6 +75,8 @@ class SchedulerFacts {
   const NodeUsage& node(NodeIndex node) const { return nodes_[node]; }
   /// The job that holds the GPU whole, or the jobs that hold fractions of it.
   std::vector<JobId> holders(NodeIndex node, GpuIndex gpu) const;
+  void SetParkCandidates(std::vector<ParkCandidate> candidates) { park_candidates_ = std::move(candidates); }
+  const std::vector<ParkCandidate>& park_candidates() const { return park_candidates_; }
   const WaitingEntry* waiting(JobId id) const;
   const RunningJob* running(JobId id) const;
   const std::unordered_map<JobId, WaitingEntry>& waiting_entries() const { return waiting_; }
@@ -104,6 +110,7 @@ class SchedulerFacts {
   std::map<JobId, RunningJob> running_;
   std::unordered_map<JobId, WaitingEntry> waiting_;  // For look-ups only: its order affects no decision.
   std::map<GroupName, Group> groups_;                // Groups with a limit or with a running job.
+  std::vector<ParkCandidate> park_candidates_;
   int cpu_jobs_running_ = 0;
   std::uint64_t waiting_count_ = 0;
   std::unordered_map<std::string, std::uint64_t> waiting_of_user_;  // Users with waiting jobs only.

@@ -19,7 +19,7 @@ BOOST_DESCRIBE_ENUM(Passage, kNone, kParking, kWaking, kMoving)
 BOOST_DESCRIBE_STRUCT(RecordedProcess, (), (pid, start_ticks, uuids, away))
 BOOST_DESCRIBE_STRUCT(RecordedTenant, (),
                       (terms, gpus, is_parked, parked_by, uses_driver, parked_bytes, passage, to, has_restored,
-                       processes, is_lost))
+                       processes, is_lost, is_displaced))
 BOOST_DESCRIBE_STRUCT(RecordedWhole, (), (job, gpus))
 BOOST_DESCRIBE_STRUCT(RecordedNode, (), (gpus, whole_jobs))
 

@@ -35,7 +35,8 @@ struct RecordedTenant {
   std::vector<int> to;        // Target GPUs of the operation.
   bool has_restored = false;  // Processes are being restored to `to`.
   std::vector<RecordedProcess> processes;
-  bool is_lost = false;  // Damaged by an operation; set until its processes have ended.
+  bool is_lost = false;       // Damaged by an operation; set until its processes have ended.
+  bool is_displaced = false;  // As sharing::Tenant::is_displaced.
 };
 
 struct RecordedWhole {

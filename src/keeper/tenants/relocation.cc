@@ -142,7 +142,9 @@ void Relocation::Step() {
     for (const Slot slot : late) Fail(slot, "it did not answer within " + std::to_string(timeout / 1s) + " s");
     OnStepEnd();
   });
-  LookAtThoseThatStand();
+  // The node continues the processes of a displaced tenant at the same time as it asks for the return.
+  if (is_upwards()) LookLater();
+  else LookAtThoseThatStand();
   if (!told_.empty()) return;
   // A process that could not be reached has ended, but is removed from the table only in the loop's next iteration.
   loop_.At(loop_.Now(), [this, step, alive = std::weak_ptr<bool>(is_alive_)] {
@@ -186,6 +188,10 @@ void Relocation::LookAtThoseThatStand() {
     std::erase_if(told_, [slot](const auto& sent) { return sent.second == slot; });
     Fail(slot, "it is stopped");
   }
+  LookLater();
+}
+
+void Relocation::LookLater() {
   if (told_.empty()) return;
   loop_.After(1s, [this, step = step_, alive = std::weak_ptr<bool>(is_alive_)] {
     if (alive.expired() || step != step_) return;

@@ -72,6 +72,7 @@ class Relocation {
   void OnDriver(Slot slot, int depth, const Status& status);
   void Fail(Slot slot, const std::string& why);
   void LookAtThoseThatStand();
+  void LookLater();
   const std::vector<std::string>& onto() const { return way_ == Way::kUp ? plan_.to : plan_.from; }
 
   EventLoop& loop_;

@@ -53,7 +53,7 @@ Result<std::unique_ptr<Tenant>> Tenant::Create(EventLoop& loop, FolderRemover& r
   if (!folder.is_open()) return TenantSystemError("opening " + fresh);
   DIVVY_TRY(tenant->map_, PageMap::Create(folder.get(), uid, gid, static_cast<unsigned>(devices.size())));
   tenant->devices_ = std::move(devices);
-  tenant->map_->page().is_enforced = 1;
+  tenant->map_->page().is_enforced = tenant->devices_.front().is_whole ? 0 : 1;
   for (unsigned i = 0; i < tenant->devices_.size(); ++i) tenant->WriteDevice(i);
   DIVVY_CHECK(tenant->OpenSocket(folder.get()));
   if (::geteuid() == 0 && ::fchown(folder.get(), uid, gid) != 0) return TenantSystemError("giving away " + fresh);
@@ -104,7 +104,7 @@ void Tenant::WriteDevice(unsigned device) {
   Store(to.gpu, from.gpu);
   Store(to.request, from.request);
   Store(to.limit, from.limit);
-  Store(to.shown_total, from.limit);
+  Store(to.shown_total, from.is_whole ? std::uint64_t{0} : from.limit);
   Store(to.ceiling, from.ceiling);
   SetGate(device, from.gate);
 }

@@ -59,6 +59,7 @@ struct TenantDevice {
   std::uint64_t request = 0;
   std::uint64_t limit = 0;
   std::uint64_t ceiling = 0;
+  bool is_whole = false;  // Nothing is refused, and the program sees the driver's figures. The same for all devices.
   share::Gate gate = share::kShut;
   /// Estimated driver memory of a process, in bytes. Counted from its hello until a measurement exists.
   std::uint64_t expected_residual = 0;

@@ -14,6 +14,7 @@ struct ShareGrant {
   std::string folder;                     // The tenant's folder. A container mounts it at the same path.
   std::vector<std::string> environment;   // NAME=value, for all of its processes.
   std::vector<std::string> device_files;  // Further device files that the job gets access to.
+  bool is_whole = false;                  // The GPUs are the job's alone. It sees them like any job with whole GPUs.
 };
 
 }  // namespace divvy

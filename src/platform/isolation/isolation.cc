@@ -254,10 +254,15 @@ void CloseOtherSlices(const Isolation& here, const std::vector<std::string>& own
   if (!job.closed_devices.empty()) job.lock = here.lock;
 }
 
-std::string VisibleDevices(const JobIsolation& job, GpuSet mine) {
-  const GpuSet seen = job.lock == DeviceLock::kNone ? mine : GpuSet::FirstN(mine.size());
+std::string VisibleDevices(const JobIsolation& job, GpuSet mine, GpuSet open) {
   std::string out;
-  for (const int gpu : seen.ToVector()) out += (out.empty() ? "" : ",") + std::to_string(gpu);
+  int number = 0;
+  for (const int gpu : open.ToVector()) {
+    const auto index = static_cast<GpuIndex>(gpu);
+    if (mine.Contains(index))
+      out += (out.empty() ? "" : ",") + std::to_string(job.lock == DeviceLock::kNone ? gpu : number);
+    ++number;
+  }
   return out;
 }
 

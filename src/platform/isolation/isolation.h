@@ -98,8 +98,8 @@ struct OwnFolders {
 Status SetOwnFolders(const Isolation& here, const OwnFolders& asked, JobIsolation& job);
 
 /// Returns CUDA_VISIBLE_DEVICES for the job. If the job can open only its own GPUs, the numbers start at 0, because
-/// CUDA counts only the GPUs that it can open.
-std::string VisibleDevices(const JobIsolation& job, GpuSet mine);
+/// CUDA counts only the GPUs that it can open: `open`.
+std::string VisibleDevices(const JobIsolation& job, GpuSet mine, GpuSet open);
 
 /// Returns "enforced (cgroup v2)", for example: how one GPU is protected.
 std::string_view Text(DeviceLock lock);

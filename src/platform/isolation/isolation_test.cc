@@ -443,7 +443,7 @@ TEST(Isolation, DeniesGpusThatAreNotTheJobs) {
   const JobIsolation job = IsolationOf(here, Gpus(3), GpuSet::Of({1, 2}), false);
   EXPECT_EQ(job.lock, DeviceLock::kProgram);
   EXPECT_EQ(job.closed_devices, std::vector<std::string>{"/dev/nvidia0"});
-  EXPECT_EQ(VisibleDevices(job, GpuSet::Of({1, 2})), "0,1");
+  EXPECT_EQ(VisibleDevices(job, GpuSet::Of({1, 2}), GpuSet::Of({1, 2})), "0,1");
   EXPECT_EQ(IsolationOf(here, Gpus(3), GpuSet(), false).closed_devices, here.device_files);
 }
 
@@ -455,7 +455,7 @@ TEST(Isolation, DeniesNothingToAJobWithAllGpusOrAnElasticJob) {
   EXPECT_EQ(all.lock, DeviceLock::kNone);
   const JobIsolation elastic = IsolationOf(here, Gpus(2), GpuSet::Of({1}), true);
   EXPECT_EQ(elastic.lock, DeviceLock::kNone);
-  EXPECT_EQ(VisibleDevices(elastic, GpuSet::Of({1})), "1");
+  EXPECT_EQ(VisibleDevices(elastic, GpuSet::Of({1}), GpuSet::Of({1})), "1");
 }
 
 TEST(Isolation, RequiredIsolationIsEnforcedOrRefused) {

@@ -45,7 +45,7 @@ void Evacuation::EmptyWhole(std::uint64_t job, GpuSet gpus) {
 // Handles tenants one by one, so that one that cannot leave does not keep the others there.
 void Evacuation::EmptyWithheld() {
   for (auto& [id, tenant] : node_.tenants()) {
-    if (tenant.state != State::kHere) continue;
+    if (tenant.state != State::kHere || tenant.share.is_whole) continue;
     for (const Device& device : tenant.devices) {
       const Gpu& gpu = node_.gpus().at(device.gpu);
       // AcquireExclusive has already emptied this GPU or reported why that failed.

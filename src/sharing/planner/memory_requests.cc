@@ -22,7 +22,7 @@ void MemoryRequests::Add(TenantId id, unsigned device, Bytes bytes, std::uint64_
   Tenant* tenant = node_.Find(id);
   if (tenant == nullptr || device >= tenant->devices.size()) return;
   requests_.push_back({.tenant = id, .device = device, .bytes = std::max(bytes, Bytes(0)), .request = request});
-  if (tenant->state == State::kParked) tenant->wants_to_wake = true;
+  if (tenant->state == State::kParked) node_.WantWake(id);
 }
 
 void MemoryRequests::Forget(TenantId id, std::uint64_t request) {
@@ -59,7 +59,7 @@ bool MemoryRequests::AnswerRequest(AllocationRequest& want) {
   if (need > tenant.share.memory_limit) {
     return Deny(want, BytesText(need) + " is above its limit of " + BytesText(tenant.share.memory_limit));
   }
-  if (tenant.state == State::kParked) tenant.wants_to_wake = true;
+  if (tenant.state == State::kParked) node_.WantWake(tenant.id);
   if (tenant.is_lost)
     return Deny(want, "it was damaged while it was moved; divvy cancel " + std::to_string(tenant.id.job) +
                           ", then submit it again");

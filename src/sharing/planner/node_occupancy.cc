@@ -7,6 +7,14 @@
 #include "sharing/words.h"
 
 namespace divvy::sharing {
+namespace {
+
+/// A job with whole GPUs may use all of them, also the part that tenants share with the driver. Nothing else is there.
+Bytes Counted(const Tenant& tenant, Bytes used) {
+  return tenant.share.is_whole ? std::min(used, tenant.share.memory_request) : used;
+}
+
+}  // namespace
 
 void NodeOccupancy::SetGpu(const Gpu& gpu) {
   const auto [at, is_new] = gpus_.emplace(gpu.index, gpu);
@@ -71,7 +79,7 @@ Status NodeOccupancy::CheckShare(const Tenant& tenant) const {
     Bytes memory = share.memory_request;
     GpuShare compute = share.compute_request;
     for (const auto& [id, other] : tenants_) {
-      if (id == tenant.id) continue;
+      if (id == tenant.id || other.is_displaced) continue;
       for (const Device& device : other.devices) {
         if (device.planned_gpu != gpu) continue;
         memory += other.share.memory_request;
@@ -99,6 +107,7 @@ Status NodeOccupancy::AddTenant(const Tenant& tenant) {
   added.parked_by = ParkedBy::kNobody;
   added.wants_to_wake = false;
   added.is_lost = false;
+  added.is_displaced = false;
   for (Device& device : added.devices) {
     device = Device{.planned_gpu = device.planned_gpu,
                     .gpu = device.planned_gpu,
@@ -126,6 +135,7 @@ Status NodeOccupancy::LoadTenant(const Tenant& tenant) {
   if (loaded.state != State::kParked) loaded.parked_by = ParkedBy::kNobody;
   for (Device& device : loaded.devices) {
     device.target.reset();
+    device.used = Counted(loaded, device.used);
     if (loaded.state != State::kHere) device.ceiling = {};
     else device.ceiling = std::max(device.ceiling, device.used);
     NoteExcess(device.gpu);
@@ -176,7 +186,7 @@ bool NodeOccupancy::SetUse(TenantId id, unsigned device, Bytes used_and_residual
   const State state = tenant->state;
   if (state != State::kHere && state != State::kMoving && state != State::kParking) return false;
   Device& here = tenant->devices[device];
-  here.used = std::max(used_and_residual, state == State::kHere ? Bytes(0) : here.used);
+  here.used = std::max(Counted(*tenant, used_and_residual), state == State::kHere ? Bytes(0) : here.used);
   // A residual comes without a request, so the ceiling follows it. A parking tenant needs no more than it had.
   if (state != State::kParking) here.ceiling = std::max(here.ceiling, here.used);
   NoteExcess(here.gpu);
@@ -201,7 +211,7 @@ void NodeOccupancy::WantWake(TenantId id) {
   Tenant* tenant = Find(id);
   if (tenant == nullptr) return;
   const bool is_off = tenant->state == State::kParked || tenant->state == State::kParking;
-  if (is_off) tenant->wants_to_wake = true;
+  if (is_off && !tenant->is_displaced) tenant->wants_to_wake = true;
 }
 
 void NodeOccupancy::BeginDecision(Time now) {
@@ -263,6 +273,7 @@ bool NodeOccupancy::HasStayed(const Tenant& tenant) const {
 
 std::string NodeOccupancy::WhyStays(const Tenant& tenant) const {
   if (tenant.is_lost) return "it was damaged";
+  if (tenant.share.is_whole) return "it has the whole GPU";
   if (!tenant.why_cannot_move.empty()) return tenant.why_cannot_move;
   for (const Device& device : tenant.devices) {
     const Gpu& gpu = gpus_.at(device.gpu);
@@ -303,7 +314,7 @@ bool NodeOccupancy::IsAnyInFlight() const {
 
 bool NodeOccupancy::IsParkedWaiting() const {
   return std::any_of(tenants_.begin(), tenants_.end(), [](const auto& entry) {
-    return entry.second.state == State::kParked && entry.second.wants_to_wake;
+    return entry.second.state == State::kParked && entry.second.wants_to_wake && !entry.second.is_displaced;
   });
 }
 

@@ -49,9 +49,13 @@ NodePacking PackingOf(const NodeOccupancy& node, GpuSet leaving, const Tenant* s
       packed.must_leave |= tenant.state == State::kHere && leaving.Contains(device.gpu);
     }
     // An immovable tenant starts on its planned GPUs, and after parking returns to the GPUs that it had.
-    const bool is_bound = &tenant == seeker && !tenant.why_cannot_move.empty();
+    const bool is_whole = tenant.share.is_whole;
+    const bool is_bound = is_whole || (&tenant == seeker && !tenant.why_cannot_move.empty());
+    if (is_whole) packed.liked = packed.planned_gpus;
     for (const auto& [index, gpu] : node.gpus()) {
-      if (!node.IsOpen(index) || gpu.kind != node.gpus().at(tenant.devices.front().gpu).kind) continue;
+      // Whole GPUs may be withheld from fractions.
+      const bool is_open = node.IsOpen(index) || (is_whole && gpu.why_unusable.empty() && gpu.whole_job == 0);
+      if (!is_open || gpu.kind != node.gpus().at(tenant.devices.front().gpu).kind) continue;
       const int number = packing.NumberOfGpu(index);
       const auto& bound = tenant.state == State::kParked ? packed.liked : packed.planned_gpus;
       if (is_bound && std::count(bound.begin(), bound.end(), number) == 0) continue;

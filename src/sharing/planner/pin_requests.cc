@@ -19,7 +19,7 @@ void PinRequests::Add(TenantId id, std::uint64_t request) {
   Tenant* tenant = node_.Find(id);
   if (tenant == nullptr) return;
   pins_[request] = id;
-  if (tenant->state == State::kParked) tenant->wants_to_wake = true;
+  if (tenant->state == State::kParked) node_.WantWake(id);
 }
 
 void PinRequests::Forget(TenantId id, std::uint64_t request) {
@@ -41,7 +41,7 @@ bool PinRequests::IsSettled(Tenant& tenant) {
   // After a failed move or park there is no point in waiting; the call continues.
   if (tenant.is_lost || !node_.WhyRefused(tenant.id).empty()) return true;
   // The pin may have been requested while the tenant was leaving its GPU.
-  if (tenant.state == State::kParked) tenant.wants_to_wake = true;
+  if (tenant.state == State::kParked) node_.WantWake(tenant.id);
   if (tenant.state != State::kHere) return false;
   return !IsRepaying(tenant) && !IsComingHome(tenant);
 }

@@ -19,7 +19,7 @@ void SeekerPlacement::PlaceSeekers(Right right) {
   for (auto& [id, tenant] : node_.tenants()) {
     const bool comes_back =
         tenant.wants_to_wake || tenant.parked_by == ParkedBy::kPlanner || tenant.parked_by == ParkedBy::kOnItsWay;
-    if (IsWithinRequest(tenant) != (right == Right::kRequest)) continue;
+    if (tenant.is_displaced || IsWithinRequest(tenant) != (right == Right::kRequest)) continue;
     if (tenant.state == State::kArriving || (tenant.state == State::kParked && comes_back)) seekers.push_back(&tenant);
   }
   std::sort(seekers.begin(), seekers.end(), [&](const Tenant* a, const Tenant* b) { return rank(a) < rank(b); });
@@ -45,6 +45,12 @@ void SeekerPlacement::PlaceSeeker(Tenant& tenant, bool is_first) {
   for (const std::vector<int>& place : PlacesOf(packing.problem, packing.NumberOf(tenant.id))) {
     std::vector<GpuIndex> to = packing.GpusOf(place);
     if (node_.RequestsFit(tenant, to)) places.push_back(std::move(to));
+  }
+  if (!places.empty() && tenant.share.is_whole) {
+    // There is no other set of GPUs. Its devices come in the order that was asked for.
+    std::vector<GpuIndex> planned;
+    for (const Device& device : tenant.devices) planned.push_back(device.planned_gpu);
+    places = {std::move(planned)};
   }
   if (!places.empty()) {
     if (tenant.state == State::kArriving) mover_.PlaceNew(tenant, places.front());

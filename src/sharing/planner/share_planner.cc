@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sharing/occupied_gpus.h"
+#include "sharing/planner/displacements.h"
 #include "sharing/planner/evacuation.h"
 #include "sharing/planner/memory_requests.h"
 #include "sharing/planner/rebalancer.h"
@@ -25,6 +26,7 @@ struct SharePlanner::Parts {
   PinRequests pins{node, actions, ceilings, mover, repayment};
   MemoryRequests requests{node, actions, ceilings, repayment, pins};
   SeekerPlacement seekers{node, actions, ceilings, mover, repayment};
+  Displacements displacements{node, actions, mover};
   UserCommands commands{node, actions, mover, repayment};
   Rebalancer rebalancer{node, actions, mover, requests, pins};
 };
@@ -95,6 +97,17 @@ Status SharePlanner::WakeByUser(TenantId id) { return parts_->commands.Wake(id);
 
 Status SharePlanner::MoveByUser(TenantId id, const std::vector<GpuIndex>& to) { return parts_->commands.Move(id, to); }
 
+Status SharePlanner::Displace(TenantId id) { return parts_->displacements.Displace(id); }
+
+Status SharePlanner::Return(TenantId id, const std::vector<GpuIndex>& to) {
+  return parts_->displacements.Return(id, to);
+}
+
+std::string SharePlanner::WhyKeepsGpu(TenantId id) const {
+  const Tenant* tenant = Find(id);
+  return tenant == nullptr ? "" : parts_->node.WhyKeepsGpu(*tenant);
+}
+
 void SharePlanner::OnDone(std::uint64_t action_id, const Done& done, Time now) {
   const std::optional<ActionTracker::InFlight> ended = parts_->actions.End(action_id);
   if (!ended) return;  // The tenant was removed meanwhile.
@@ -126,6 +139,7 @@ std::vector<IssuedAction> SharePlanner::Decide(Time now) {
   parts.pins.Settle();
   parts.evacuation.EmptyWithheld();
   parts.actions.WithdrawGpuFailures();
+  parts.displacements.ParkDisplaced();
   parts.commands.MoveAsRequested();
   parts.commands.ParkAsRequested();
   parts.evacuation.Uncrowd();

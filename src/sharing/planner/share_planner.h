@@ -96,6 +96,18 @@ class SharePlanner {
   /// kind and have room for the request.
   Status MoveByUser(TenantId id, const std::vector<GpuIndex>& to);
 
+  // --- Displacement of tenants with whole GPUs, by the cluster's scheduler -------------------------------------------
+
+  /// Parks the tenant, and reserves no GPU for it until Return. Tenant::is_displaced is set at once, and cleared again
+  /// if the park fails; the tenant then keeps its GPUs. Errors: it cannot be parked now. Idempotent.
+  Status Displace(TenantId id);
+  /// Reserves these GPUs for the tenant, in the order of its devices, and wakes it there once others have left them. If
+  /// it cannot be woken, it is displaced again. Errors: the GPUs do not suit it, or it is not parked and has others.
+  Status Return(TenantId id, const std::vector<GpuIndex>& to);
+
+  /// Returns "" or why the tenant cannot be parked now.
+  std::string WhyKeepsGpu(TenantId id) const;
+
   // --- Decisions -----------------------------------------------------------------------------------------------------
 
   /// The order with this id has ended, as `done` says. Required once for each order that has an id.

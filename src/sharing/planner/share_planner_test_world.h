@@ -163,6 +163,13 @@ class ModelledNode {
                                   : ParkedBy::kNobody;
         tenant.wants_to_wake = tenant.wants_to_wake || (is_off && tenant.parked_by == ParkedBy::kPlanner);
       }
+      // As the keeper recovers them: one that did not leave stays, and one that was to return does so.
+      const bool is_parked = tenant.state == State::kParked;
+      tenant.is_displaced &= is_parked;
+      if (tenant.share.is_whole && is_parked && !tenant.is_displaced) {
+        tenant.parked_by = ParkedBy::kOnItsWay;
+        tenant.wants_to_wake = true;
+      }
       for (unsigned device = 0; device < page.devices.size(); ++device) {
         Device& at = tenant.devices[device];
         at.target.reset();

@@ -144,7 +144,7 @@ void TenantMover::OnParked(Tenant& tenant, ParkedBy by, const Done& done, Time n
     node_.Refuse(tenant.id, AddSaturating(now, node_.settings().retry_after), "it could not be parked: " + done.why);
     actions_.FailTenant(tenant.id, "could not be parked: " + done.why);
     tenant.state = State::kHere;
-    tenant.wants_to_wake = false;
+    tenant.wants_to_wake = tenant.is_displaced = false;
     // It was restored within its ceiling, which may have been lowered meanwhile.
     for (Device& device : tenant.devices) device.used = std::min(device.used, device.ceiling);
     return;
@@ -163,9 +163,15 @@ void TenantMover::OnWoken(Tenant& tenant, const Done& done, Time now) {
   }
   const ParkedBy by = tenant.parked_by;
   GoToHost(tenant, by, now);
+  actions_.FailTenant(tenant.id, "could not be brought back: " + done.why);
+  if (tenant.share.is_whole) {
+    // The scheduler decides when, and where, it is tried again.
+    tenant.is_displaced = true;
+    tenant.wants_to_wake = false;
+    return;
+  }
   node_.Refuse(tenant.id, AddSaturating(now, node_.settings().retry_after),
                "it could not be brought back: " + done.why);
-  actions_.FailTenant(tenant.id, "could not be brought back: " + done.why);
 }
 
 void TenantMover::OnLost(Tenant& tenant, const std::string& why) {

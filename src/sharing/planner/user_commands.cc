@@ -7,10 +7,19 @@
 #include "sharing/words.h"
 
 namespace divvy::sharing {
+namespace {
+
+Status CheckFraction(const Tenant& tenant) {
+  if (!tenant.share.is_whole) return {};
+  return FailedPrecondition(TenantText(tenant.id) + " has whole GPUs; the scheduler decides when it is parked");
+}
+
+}  // namespace
 
 Status UserCommands::Park(TenantId id) {
   DIVVY_TRY(const Tenant* const found, node_.Lookup(id));
   const Tenant& tenant = *found;
+  DIVVY_CHECK(CheckFraction(tenant));
   if (tenant.state == State::kParked || tenant.state == State::kParking) return {};
   if (const std::string why = node_.WhyKeepsGpu(tenant); !why.empty()) {
     return FailedPrecondition(TenantText(id) + " cannot be parked: " + why);
@@ -21,7 +30,8 @@ Status UserCommands::Park(TenantId id) {
 }
 
 Status UserCommands::Wake(TenantId id) {
-  DIVVY_CHECK(node_.Lookup(id));
+  DIVVY_TRY(const Tenant* const found, node_.Lookup(id));
+  DIVVY_CHECK(CheckFraction(*found));
   requested_parks_.erase(id);
   node_.WantWake(id);
   node_.ForgetRefusal(id);
@@ -50,6 +60,7 @@ Status UserCommands::Move(TenantId id, const std::vector<GpuIndex>& to) {
   DIVVY_TRY(const Tenant* const found, node_.Lookup(id));
   const Tenant& tenant = *found;
   const std::string name = TenantText(id);
+  DIVVY_CHECK(CheckFraction(tenant));
   if (!tenant.why_cannot_move.empty()) return FailedPrecondition(name + " cannot be moved: " + tenant.why_cannot_move);
   if (tenant.state != State::kHere || tenant.is_lost) {
     return FailedPrecondition(name + " is not on its GPU" + (tenant.state == State::kParked ? "; wake it first" : ""));

@@ -83,6 +83,7 @@ struct LaunchMessage {
   std::string gang_key;    // Secret by which the parts of a gang recognize each other: 64 hexadecimal digits. Empty: no
                            // gang.
   std::string right;       // See AgentRun::right.
+  bool is_parkable = false;  // See LaunchCommand. An older agent starts the job as one that cannot be parked.
 };
 /// All parts of the gang are prepared, so this part starts.
 struct GoMessage {
@@ -133,6 +134,13 @@ struct PortionMessage {
   GpuPortion portion;
   GpuSet gpus;  // The GPUs that the plan uses for the fraction. Empty: unchanged.
 };
+/// See DisplaceCommand. An older agent never reports a job that this is sent for.
+struct DisplaceMessage {
+  JobId job;
+  std::uint32_t attempt = 0;
+  bool is_displaced = true;
+  GpuSet gpus;
+};
 /// Observe these GPUs now, and report the result.
 struct LookMessage {
   GpuSet gpus;
@@ -162,6 +170,7 @@ struct AgentCommand {
   std::optional<WithholdMessage> withhold;
   std::optional<ControllersMessage> controllers;
   std::optional<AgentRun> adopt;  // A run found on the node that the controller takes over.
+  std::optional<DisplaceMessage> displace;
 };
 
 // --- Reports, from the agent: exactly one of the fields is set ----------------------------------------------------
@@ -223,6 +232,15 @@ struct RepayMessage {
 struct RenewMessage {
   std::string fingerprint;
 };
+/// See PresenceReport.
+struct PresenceMessage {
+  JobId job;
+  std::uint32_t attempt = 0;
+  int presence = 0;  // The number of a Presence.
+  GpuSet gpus;
+  bool can_park = false;
+  std::string why;
+};
 struct AgentReport {
   std::optional<PreparedMessage> prepared;
   std::optional<DelayedMessage> delayed;
@@ -236,6 +254,7 @@ struct AgentReport {
   std::optional<SharesMessage> shares;
   std::optional<RepayMessage> repay;
   std::optional<RunDescription> found;  // A run on the node that the welcome did not list, or how it ended.
+  std::optional<PresenceMessage> presence;
 };
 
 // --- Questions, to the agent: lost with the connection. Except for `share_action` they change nothing --------------

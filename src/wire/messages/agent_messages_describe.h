@@ -101,7 +101,7 @@ BOOST_DESCRIBE_STRUCT(AgentWelcome, (),
                       (version, epoch, is_resumed, received, heartbeat, lease, stops_when_lost, was_rebooted, now, runs,
                        has_channels, takes_samples, takes_found, controllers))
 BOOST_DESCRIBE_STRUCT(AgentRefused, (), (reason, is_final))
-BOOST_DESCRIBE_STRUCT(LaunchMessage, (), (record, spec, seat, gang_key, right))
+BOOST_DESCRIBE_STRUCT(LaunchMessage, (), (record, spec, seat, gang_key, right, is_parkable))
 BOOST_DESCRIBE_STRUCT(GoMessage, (), (job, attempt, addresses))
 BOOST_DESCRIBE_STRUCT(StopMessage, (), (job, signal, grace))
 BOOST_DESCRIBE_STRUCT(SignalMessage, (), (job, signal, reach))
@@ -112,12 +112,13 @@ BOOST_DESCRIBE_STRUCT(ResizeMessage, (), (job, gpus, is_signalled))
 BOOST_DESCRIBE_STRUCT(WithheldGpu, (), (gpu, why))
 BOOST_DESCRIBE_STRUCT(WithholdMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(PortionMessage, (), (job, portion, gpus))
+BOOST_DESCRIBE_STRUCT(DisplaceMessage, (), (job, attempt, is_displaced, gpus))
 BOOST_DESCRIBE_STRUCT(LookMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(RenewedMessage, (), (fingerprint))
 BOOST_DESCRIBE_STRUCT(ControllersMessage, (), (addresses))
 BOOST_DESCRIBE_STRUCT(AgentCommand, (),
                       (epoch, launch, stop, signal, pause, time_limit, forget, resize, go, look, renewed, portion,
-                       withhold, controllers, adopt))
+                       withhold, controllers, adopt, displace))
 BOOST_DESCRIBE_STRUCT(PreparedMessage, (), (job, attempt, port))
 BOOST_DESCRIBE_STRUCT(DelayedMessage, (), (job, attempt, why))
 BOOST_DESCRIBE_STRUCT(StartedMessage, (), (job, attempt, at))
@@ -134,8 +135,9 @@ BOOST_DESCRIBE_STRUCT(AgentQuestion, (),
 BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running, are_steps, is_share_done, share_error))
 BOOST_DESCRIBE_STRUCT(SharesMessage, (), (state))
 BOOST_DESCRIBE_STRUCT(RepayMessage, (), (job, attempt, why))
+BOOST_DESCRIBE_STRUCT(PresenceMessage, (), (job, attempt, presence, gpus, can_park, why))
 BOOST_DESCRIBE_STRUCT(AgentReport, (),
                       (prepared, delayed, started, exited, vanished, gpus, adopted, renew, trouble, shares, repay,
-                       found))
+                       found, presence))
 
 }  // namespace divvy::wire

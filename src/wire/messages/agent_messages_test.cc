@@ -50,6 +50,8 @@ static_assert(IsDescribedFully<wire::AgentReport>());
 static_assert(IsDescribedFully<wire::ExitedMessage>());
 static_assert(IsDescribedFully<wire::LaunchMessage>());
 static_assert(IsDescribedFully<wire::GoMessage>());
+static_assert(IsDescribedFully<wire::DisplaceMessage>());
+static_assert(IsDescribedFully<wire::PresenceMessage>());
 static_assert(IsDescribedFully<wire::PreparedMessage>());
 static_assert(IsDescribedFully<AllocationAddress>());
 
@@ -112,10 +114,29 @@ TEST(AgentMessages, ARunIsReadBackUnchanged) {
   EXPECT_EQ(back->controllers, welcome.controllers);
 }
 
+TEST(AgentMessages, ADisplacementAndItsResultArriveAsTheyWereSent) {
+  wire::AgentCommand command;
+  command.displace = wire::DisplaceMessage{JobId(7), 2, false, GpuSet::Of({1, 3})};
+  const auto there = wire::DecodeAgent<wire::AgentCommand>(wire::EncodeAgent(command));
+  ASSERT_TRUE(there && there->displace);
+  EXPECT_EQ(there->displace->attempt, 2U);
+  EXPECT_FALSE(there->displace->is_displaced);
+  EXPECT_EQ(there->displace->gpus, GpuSet::Of({1, 3}));
+  wire::AgentReport report;
+  report.presence = wire::PresenceMessage{JobId(7), 2, 3, GpuSet::Of({1, 3}), true, "it uses NCCL"};
+  const auto back = wire::DecodeAgent<wire::AgentReport>(wire::EncodeAgent(report));
+  ASSERT_TRUE(back && back->presence);
+  EXPECT_EQ(back->presence->presence, 3);
+  EXPECT_EQ(back->presence->gpus, GpuSet::Of({1, 3}));
+  EXPECT_TRUE(back->presence->can_park);
+  EXPECT_EQ(back->presence->why, "it uses NCCL");
+}
+
 TEST(AgentMessages, ALaunchContainsTheWholeJob) {
   wire::AgentCommand command;
   command.epoch = 3;
   command.launch.emplace();
+  command.launch->is_parkable = true;
   command.launch->record = Record();
   command.launch->spec.command = {"python", "train.py"};
   command.launch->spec.capture.environment = {"A=1", "B=two words"};
@@ -123,6 +144,7 @@ TEST(AgentMessages, ALaunchContainsTheWholeJob) {
   ASSERT_TRUE(back) << back.error().message;
   ASSERT_TRUE(back->launch);
   EXPECT_FALSE(back->stop);
+  EXPECT_TRUE(back->launch->is_parkable);
   EXPECT_EQ(back->launch->record, Record());
   EXPECT_EQ(back->launch->spec, command.launch->spec);
 }

@@ -87,6 +87,8 @@ struct KeeperAdd {
   bool may_requeue = false;     // As the last resort, the job may be requeued.
   GpuSlice slice;               // The MIG instance that the job gets instead of a fraction. None: it gets fractions.
   bool uses_mps = false;        // Limits are enforced by MPS, because the job requested it.
+  bool is_whole = false;        // The GPUs are its alone: nothing is limited or lent, and it leaves them only by
+                                // KeeperDisplace. A repeated add changes neither its terms nor its GPUs.
 };
 
 /// The job has ended, or never started. The keeper deletes its folder.
@@ -122,6 +124,20 @@ struct KeeperWake {
 /// Moves the tenant's devices, in order, to these GPUs. Answered when they are there.
 struct KeeperMove {
   JobId job;
+  std::vector<int> to;
+};
+/// Parks a tenant with whole GPUs, and releases them: others may have them, and only KeeperReturn brings it back.
+/// Answered when it is on the host. If it cannot be parked, the answer is an error, and it keeps its GPUs.
+struct KeeperDisplace {
+  JobId job;
+  std::uint32_t attempt = 0;
+};
+/// The displaced tenant takes these GPUs, in the order of its devices, and wakes there once others have left them. Its
+/// processes must not be stopped. Answered when it is there, or with an error when it could not be woken; it is then
+/// displaced as before. While it has not left the host, another KeeperReturn changes the GPUs.
+struct KeeperReturn {
+  JobId job;
+  std::uint32_t attempt = 0;
   std::vector<int> to;
 };
 /// Updates GPUs of the node. GPUs that are not listed stay as they were.
@@ -165,6 +181,8 @@ struct KeeperRequest {
   std::optional<KeeperProcesses> processes;
   std::optional<KeeperStateAsked> state;
   std::optional<KeeperLeave> leave;
+  std::optional<KeeperDisplace> displace;
+  std::optional<KeeperReturn> back;  // "return" is a C++ keyword.
 };
 
 // --- Lines from the keeper: exactly one of the fields is set -------------------------------------------------------
@@ -212,6 +230,10 @@ struct KeptTenant {
   Duration idle{0};                   // How long its devices have been idle.
   std::vector<std::string> words;     // Notes about its state: "borrows 12 GiB", "waits for room on a GPU".
   std::vector<KeptPassage> passages;  // Its last moves, oldest first. States that follow each other quickly are merged.
+  bool is_whole = false;              // As in its KeeperAdd.
+  bool is_displaced = false;          // It has no GPU of its own until a KeeperReturn. Also while it is still parking.
+  std::string unparkable;             // Why it cannot be parked now. Empty: it can.
+  std::string displacement_failure;   // Why its last displacement or return failed. Empty: it did not.
 };
 
 /// The capabilities of a sharing mechanism on this node. If it is unavailable, `reason` says why.

@@ -53,6 +53,9 @@ Reason ReasonNow(ControllerDriver& driver, AgentListener* listener, const JobRec
   std::optional<FirstBlockers> own;
   if (blockers == nullptr) blockers = &own.emplace(driver.controller().scheduler(), driver.Now());
   Reason reason = StateReason(driver.controller(), record, blockers);
+  if (reason == record.reason) {
+    if (Reason parked = driver.controller().time_sharer().ReasonOf(record, driver.Now()); !parked.empty()) return parked;
+  }
   if (!reason.ends_with(kMayGoOn) || listener == nullptr || listener->agents() == nullptr) return reason;
   for (const NodeAllocation& allocation : AllocationsOf(record)) {
     const NodeRow* row = listener->registry().Find(allocation.node);

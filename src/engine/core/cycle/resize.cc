@@ -60,9 +60,9 @@ GpuSet GpusOf(const Run& run) { return GpusOf(run.placements); }
 
 GpuSet RequestedOf(const Run& run) { return GpusOf(run.leaving); }
 
-void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now) {
+void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now, std::int32_t more_memory_mib) {
   const Run run = *cluster.running(id);
-  DIVVY_ASSERT((asked - gpus).empty() && asked != gpus);
+  DIVVY_ASSERT((asked - gpus).empty());
   ClusterState& state = cluster.state();
   const ClassKey key = state.classes[run.job_class].key;
   const NodeIndex node = run.placements.front().node;
@@ -73,7 +73,9 @@ void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now) {
   const std::vector<FilterIndex>& filters = before.groups[first.group].filters;
   std::vector<FilterIndex> filter;
   if (!filters.empty()) filter = {filters[first.alternative]};
-  job.request = cluster.Know(SplitRequest(ShapeOf(before, first), filter, stays, asked));
+  Shape shape = ShapeOf(before, first);
+  shape.memory_mib += more_memory_mib;
+  job.request = cluster.Know(SplitRequest(shape, filter, stays, asked));
   std::vector<TaskPlacement> placements = {{node, {stays}, 0, 0}};
   if (!asked.empty()) placements.push_back({node, {asked}, 1, 0});
   cluster.Finish(id, now);

@@ -10,9 +10,9 @@
 namespace divvy::core {
 
 /// Sets the GPUs of job `id` to `gpus`, of which it was told to release `asked`. Its start, end, queue position, team
-/// and caps stay. Requires: it is one task; GPUs in `gpus` that are not its own are free; `asked` is a proper subset of
-/// `gpus`.
-void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now);
+/// and caps stay. It takes `more_memory_mib` of host memory in addition. Requires: it is one task; GPUs in `gpus` that
+/// are not its own are free; `asked` is a subset of `gpus`, all of them only if it is being parked; the memory is free.
+void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now, std::int32_t more_memory_mib = 0);
 
 /// Returns which reserved capacity must be exchanged for other GPUs of the same node, so that `placed` can be taken now
 /// without delaying any reservation. Empty if none must; std::nullopt if `placed` would delay one anyway.

@@ -1,0 +1,570 @@
+// Time-sharing of whole GPUs: jobs that are parked so that newcomers start, and return. A modelled node parks them.
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+
+#include "control/controller/controller_test_world.h"
+#include "control/controller/start_reason.h"
+
+namespace divvy {
+namespace controller_time_sharing_test {
+
+using namespace std::chrono_literals;
+
+constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
+
+Policy Sharing() {
+  Policy policy;
+  policy.order = QueuePolicy::kFifo;
+  policy.time_sharing.is_on = true;
+  return policy;
+}
+
+struct Ask {
+  int gpus = 1;
+  bool no_pause = false;
+  bool is_foreground = false;
+  int priority = 0;
+  Duration time_limit{0};
+};
+
+/// A controller with its store, and a node with a keeper. Commands reach the node when Obey is called.
+class Shared {
+ public:
+  explicit Shared(int gpus, Policy policy = Sharing(), std::int64_t host_gib = 2048)
+      : gpus_(gpus), host_gib_(host_gib), policy_(std::move(policy)) {
+    controller_ = Made();
+    ada_.user = {1000, 1000, "ada"};
+    ada_.is_admin = true;
+  }
+
+  struct Run {
+    std::uint32_t attempt = 0;
+    Presence presence = Presence::kHere;
+    GpuSet gpus;
+    bool is_parkable = false;
+    bool can_park = true;
+  };
+
+  JobId Submit(const Ask& ask = {}) {
+    JobSpec spec;
+    spec.command = {"true"};
+    spec.name = "train";
+    spec.request.gpus = ask.gpus;
+    spec.is_foreground = ask.is_foreground;
+    spec.is_preemptible_set = ask.no_pause;
+    spec.priority = ask.priority;
+    spec.time_limit = ask.time_limit;
+    const auto result = controller_->Submit(std::move(spec), 0, ada_, now, World::NoHistory());
+    EXPECT_TRUE(result) << (result ? "" : result.error().message);
+    return result ? result->id : JobId();
+  }
+
+  /// Decides, and makes the result durable. Commands wait for Obey.
+  void Turn() {
+    controller_->Decide(now);
+    EXPECT_EQ(controller_->CheckInvariants(), "");
+    Effects effects = controller_->TakeEffects();
+    for (auto& made : effects.batch.inserts) rows_[made.record.id] = made.record;
+    for (auto& row : effects.batch.updates) rows_[row.id] = row;
+    std::erase_if(rows_, [](const auto& row) { return IsFinal(row.second.state); });
+    for (auto& [key, text] : effects.batch.settings) {
+      if (text.empty()) settings_.erase(key);
+      else settings_[key] = text;
+    }
+    if (effects.batch.next_id) next_id_ = *effects.batch.next_id;
+    for (NodeCommand& command : effects.commands) commands.push_back(std::move(command));
+    CheckOwners();
+  }
+
+  /// No GPU has two owners: neither in the store, nor on the node.
+  void CheckOwners() const {
+    GpuSet stored, used;
+    for (const auto& [id, row] : rows_) {
+      if (!IsActive(row.state)) continue;
+      EXPECT_TRUE((stored & row.gpus).empty()) << "job " << id.value() << " shares a GPU in the store";
+      stored |= row.gpus;
+    }
+    for (const auto& [id, run] : runs) {
+      if (run.presence == Presence::kAway) continue;
+      EXPECT_TRUE((used & run.gpus).empty()) << "job " << id.value() << " shares a GPU on the node";
+      used |= run.gpus;
+    }
+  }
+
+  void Obey() {
+    while (!commands.empty()) {
+      const NodeCommand command = std::move(commands.front());
+      commands.pop_front();
+      Obey(command);
+    }
+    CheckOwners();
+  }
+  void Obey(const NodeCommand& command) {
+    if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
+      const JobRecord& record = launch->record;
+      runs[record.id] = {record.attempt, Presence::kHere, record.gpus, launch->is_parkable, true};
+      controller_->OnStarted(record.id, record.attempt, now);
+      Report(record.id);
+    } else if (const auto* displace = std::get_if<DisplaceCommand>(&command)) {
+      const auto at = runs.find(displace->job);
+      if (at == runs.end() || at->second.attempt != displace->attempt) return;
+      Run& run = at->second;
+      const bool is_refused = displace->is_displaced && run.presence == Presence::kHere && !run.can_park;
+      if (!is_refused) {
+        run.presence = displace->is_displaced ? Presence::kAway : Presence::kHere;
+        run.gpus = displace->gpus;
+      }
+      Report(displace->job, is_refused ? "the host memory is full" : "");
+    } else if (const auto* stop = std::get_if<StopCommand>(&command)) {
+      End(stop->job, 143);
+    }
+  }
+  void Report(JobId job, const std::string& why = "") {
+    const Run& run = runs.at(job);
+    if (run.is_parkable)
+      controller_->OnPresence({job, run.attempt, run.presence, run.gpus, run.can_park, why}, now);
+  }
+  void End(JobId job, int code = 0) {
+    const auto at = runs.find(job);
+    if (at == runs.end()) return;
+    Exit exit;
+    exit.code = code;
+    const std::uint32_t attempt = at->second.attempt;
+    runs.erase(at);
+    controller_->OnExited(job, attempt, exit, now, now);
+  }
+  /// The daemon is killed: what is not durable is lost, commands as well, and the node reports what it has.
+  void Restart() {
+    controller_->TakeEffects();
+    commands.clear();
+    controller_ = Made();
+    std::vector<JobRecord> live;
+    for (const auto& [id, row] : rows_) live.push_back(row);
+    controller_->Load(live, {settings_.begin(), settings_.end()}, next_id_, 0, World::NoHistory());
+    EXPECT_EQ(controller_->CheckInvariants(), "");
+    std::vector<JobId> lost;
+    for (const auto& [id, row] : rows_) {
+      if (IsActive(row.state) && (!runs.contains(id) || runs.at(id).attempt != row.attempt)) lost.push_back(id);
+    }
+    for (const JobId job : lost)
+      controller_->OnVanished(job, controller_->Find(job)->attempt, Controller::Vanished::kNeverStarted, now);
+    for (const auto& [job, run] : runs) {
+      controller_->OnStarted(job, run.attempt, now);
+      Report(job);
+    }
+  }
+  /// Until nothing changes any more at this moment.
+  void Settle() {
+    do {
+      Turn();
+      if (commands.empty()) break;
+      Obey();
+    } while (true);
+  }
+  void Pass(Duration time) {
+    now += time;
+    Settle();
+  }
+
+  const JobRecord& Of(JobId job) const { return controller_->live().at(job); }
+  const Displacement& StateOf(JobId job) const { return *controller_->time_sharer().Find(Of(job)); }
+  bool Runs(JobId job) const { return runs.contains(job) && runs.at(job).presence == Presence::kHere; }
+  bool IsAway(JobId job) const { return runs.contains(job) && runs.at(job).presence == Presence::kAway; }
+  Controller& controller() { return *controller_; }
+
+  Time now = Time(500'000h);
+  std::map<JobId, Run> runs;  // On the node.
+  std::deque<NodeCommand> commands;
+
+ private:
+  std::unique_ptr<Controller> Made() const {
+    auto made = std::make_unique<Controller>(policy_, Limits{.max_queued = 1000, .max_queued_of_user = 1000}, 1);
+    NodeCapacity capacity;
+    for (int i = 0; i < gpus_; ++i) {
+      GpuFacts facts;
+      facts.index = static_cast<GpuIndex>(i);
+      facts.memory_total = Bytes(80 * kGibibyte);
+      capacity.gpus.push_back(facts);
+    }
+    capacity.cpus = 64;
+    capacity.memory = Bytes(host_gib_ * kGibibyte);
+    made->SetCapacity(capacity);
+    return made;
+  }
+
+  int gpus_;
+  std::int64_t host_gib_;
+  Policy policy_;
+  std::unique_ptr<Controller> controller_;
+  Caller ada_;
+  std::map<JobId, JobRecord> rows_;
+  std::map<std::string, std::string> settings_;
+  std::uint64_t next_id_ = 1;
+};
+
+TEST(TimeSharing, ANewcomerStartsOnTheGpuOfALongJobWhichThenReturns) {
+  Shared world(1);
+  const JobId lengthy = world.Submit();
+  world.Settle();
+  ASSERT_TRUE(world.Runs(lengthy));
+  world.Pass(10h);
+  const JobId brief = world.Submit();
+  world.Turn();
+  ASSERT_EQ(world.commands.size(), 1u) << "the newcomer starts only when the GPU is free";
+  EXPECT_TRUE(std::get<DisplaceCommand>(world.commands[0]).is_displaced);
+  EXPECT_EQ(world.Of(lengthy).gpus, GpuSet::Only(0)) << "it has its GPU until it is away";
+  world.Settle();
+  EXPECT_TRUE(world.IsAway(lengthy));
+  EXPECT_TRUE(world.Runs(brief));
+  EXPECT_TRUE(world.Of(lengthy).gpus.empty());
+  EXPECT_EQ(world.Of(lengthy).state, JobState::kRunning);
+  EXPECT_NE(world.Of(brief).start_reason.find("parked for it: job 1 (train, ada)"), std::string::npos)
+      << world.Of(brief).start_reason;
+  world.Pass(3min);
+  EXPECT_EQ(world.controller().time_sharer().ReasonOf(world.Of(lengthy), world.now),
+            "parked for job 2 (train, ada) for 3 min; it returns within 2 h");
+  world.End(brief);
+  world.Settle();
+  EXPECT_TRUE(world.Runs(lengthy));
+  EXPECT_EQ(world.Of(lengthy).gpus, GpuSet::Only(0));
+  EXPECT_EQ(world.StateOf(lengthy).lost, Duration(3min));
+  EXPECT_EQ(world.Of(lengthy).reason, world.Of(lengthy).start_reason);
+}
+
+TEST(TimeSharing, WithTheModeOffNothingIsParked) {
+  Policy policy = Sharing();
+  policy.time_sharing.is_on = false;
+  Shared world(1, policy);
+  const JobId lengthy = world.Submit();
+  world.Settle();
+  EXPECT_FALSE(world.runs.at(lengthy).is_parkable);
+  world.Pass(100h);
+  world.Submit();
+  world.Settle();
+  EXPECT_TRUE(world.Runs(lengthy));
+  EXPECT_EQ(world.runs.size(), 1u);
+}
+
+TEST(TimeSharing, AJobOnTrialIsNotParked) {
+  Shared world(1);
+  const JobId first = world.Submit();
+  world.Settle();
+  world.Pass(3h);
+  const JobId second = world.Submit();
+  world.Settle();
+  EXPECT_TRUE(world.Runs(first));
+  // Four hours of trial, and then a budget that is worth a displacement.
+  world.Pass(2h);
+  EXPECT_TRUE(world.IsAway(first)) << "time alone makes it so";
+  EXPECT_TRUE(world.Runs(second));
+}
+
+TEST(TimeSharing, JobsThatInsistOnTheirGpusAreNotParked) {
+  Shared world(2);
+  const JobId keeps = world.Submit({.no_pause = true}), foreground = world.Submit({.is_foreground = true});
+  world.Settle();
+  EXPECT_FALSE(world.runs.at(keeps).is_parkable);
+  world.Pass(100h);
+  world.Submit();
+  world.Settle();
+  EXPECT_TRUE(world.Runs(keeps));
+  EXPECT_TRUE(world.Runs(foreground));
+  EXPECT_EQ(world.runs.size(), 2u);
+}
+
+TEST(TimeSharing, AJobOfHigherPriorityIsNotParked) {
+  Shared world(1);
+  const JobId high = world.Submit({.priority = 1});
+  world.Settle();
+  world.Pass(100h);
+  world.Submit();
+  world.Settle();
+  EXPECT_TRUE(world.Runs(high));
+}
+
+TEST(TimeSharing, AOneGpuJobIsParkedBeforeAWideOne) {
+  Shared world(8);
+  const JobId wide = world.Submit({.gpus = 7}), narrow = world.Submit();
+  world.Settle();
+  world.Pass(100h);
+  const JobId brief = world.Submit();
+  world.Settle();
+  EXPECT_TRUE(world.Runs(brief));
+  EXPECT_TRUE(world.Runs(wide));
+  EXPECT_TRUE(world.IsAway(narrow));
+}
+
+TEST(TimeSharing, AParkThatFailsLeavesTheJobOnItsGpuAndTheNewcomerWaits) {
+  Shared world(1);
+  const JobId lengthy = world.Submit();
+  world.Settle();
+  world.Pass(10h);
+  world.runs.at(lengthy).can_park = false;
+  const JobId brief = world.Submit();
+  world.Settle();
+  EXPECT_TRUE(world.Runs(lengthy));
+  EXPECT_FALSE(world.runs.contains(brief));
+  EXPECT_EQ(world.StateOf(lengthy).why, "the host memory is full");
+  EXPECT_FALSE(world.StateOf(lengthy).is_displaced());
+  world.runs.at(lengthy).can_park = true;
+  world.Report(lengthy);
+  world.Settle();
+  EXPECT_TRUE(world.Runs(lengthy)) << "not again at once";
+  world.Pass(5min);
+  EXPECT_TRUE(world.Runs(brief));
+}
+
+TEST(TimeSharing, WithoutHostMemoryNothingIsParked) {
+  Shared world(1, Sharing(), 120);  // The content of one GPU, but not of a second one.
+  const JobId lengthy = world.Submit();
+  world.Settle();
+  world.Pass(10h);
+  const JobId brief = world.Submit();
+  world.Settle();
+  EXPECT_TRUE(world.Runs(lengthy));
+  EXPECT_FALSE(world.runs.contains(brief));
+}
+
+TEST(TimeSharing, TheContractBringsTheJobBackAlthoughTheNewcomerRuns) {
+  Shared world(1);
+  const JobId lengthy = world.Submit();
+  world.Settle();
+  world.Pass(10h);
+  const JobId other = world.Submit();
+  world.Settle();
+  ASSERT_TRUE(world.IsAway(lengthy));
+  // 20 % of 10 hours, and 10 minutes.
+  const Time due = world.now + 2h + 10min;
+  for (; world.now < due; world.Pass(10s)) {
+    const time_sharing::JobView view = ViewOf(world.Of(lengthy), world.StateOf(lengthy), world.now);
+    ASSERT_GE(time_sharing::BudgetLeft(view, OptionsOf(Sharing().time_sharing)), Duration(0));
+  }
+  EXPECT_TRUE(world.Runs(lengthy));
+  EXPECT_TRUE(world.IsAway(other));
+  world.Pass(1h);
+  EXPECT_TRUE(world.Runs(lengthy)) << "it runs undisturbed until it may lose something again";
+  world.End(lengthy);
+  world.Settle();
+  EXPECT_TRUE(world.Runs(other));
+}
+
+TEST(TimeSharing, AParkedJobIsCancelled) {
+  Shared world(1);
+  const JobId lengthy = world.Submit();
+  world.Settle();
+  world.Pass(10h);
+  const JobId brief = world.Submit();
+  world.Settle();
+  Caller ada;
+  ada.user = {1000, 1000, "ada"};
+  EXPECT_FALSE(world.controller().Pause(lengthy, ada, world.now)) << "it is not on a GPU";
+  ASSERT_TRUE(world.controller().Cancel(lengthy, 0, Duration(-1), "", ada, world.now));
+  world.Settle();
+  EXPECT_EQ(world.controller().Find(lengthy), nullptr);
+  EXPECT_TRUE(world.Runs(brief));
+  world.End(brief);
+  world.Settle();
+  EXPECT_TRUE(world.runs.empty());
+  EXPECT_EQ(world.controller().scheduler().memory_claimed(), Bytes(0)) << "its host memory is free";
+}
+
+TEST(TimeSharing, TheNewcomerIsCancelledWhileRoomIsMade) {
+  Shared world(1);
+  const JobId lengthy = world.Submit();
+  world.Settle();
+  world.Pass(10h);
+  const JobId brief = world.Submit();
+  world.Turn();
+  Caller ada;
+  ada.user = {1000, 1000, "ada"};
+  ASSERT_TRUE(world.controller().Cancel(brief, 0, Duration(-1), "", ada, world.now));
+  world.Settle();
+  EXPECT_TRUE(world.Runs(lengthy));
+}
+
+TEST(TimeSharing, ATimeLimitDoesNotCountWhileTheJobIsParked) {
+  Shared world(1);
+  const JobId lengthy = world.Submit({.time_limit = 12h});
+  world.Settle();
+  world.Pass(10h);
+  const JobId brief = world.Submit();
+  world.Settle();
+  ASSERT_TRUE(world.IsAway(lengthy));
+  EXPECT_GT(Deadline(world.Of(lengthy)), world.now + 1000h);
+  world.Pass(1h);
+  world.End(brief);
+  world.Settle();
+  EXPECT_EQ(world.Of(lengthy).time_limit, Duration(13h));
+}
+
+TEST(TimeSharing, AReportThatContradictsTheStoreIsAnsweredWithTheCommandThatRestoresIt) {
+  Shared world(1);
+  const JobId lengthy = world.Submit();
+  world.Settle();
+  world.Pass(10h);
+  const JobId brief = world.Submit();
+  world.Settle();
+  ASSERT_TRUE(world.IsAway(lengthy));
+  // The keeper says that it has its GPU again: it must leave at once.
+  world.controller().OnPresence({lengthy, 1, Presence::kHere, GpuSet::Only(0), true, ""}, world.now);
+  world.Turn();
+  ASSERT_EQ(world.commands.size(), 1u);
+  EXPECT_TRUE(std::get<DisplaceCommand>(world.commands[0]).is_displaced);
+  world.Obey();
+  // The running one is reported as parked: it gets its GPU back.
+  world.controller().OnPresence({brief, 1, Presence::kAway, {}, false, ""}, world.now);
+  world.Turn();
+  ASSERT_EQ(world.commands.size(), 1u);
+  EXPECT_EQ(std::get<DisplaceCommand>(world.commands[0]).gpus, GpuSet::Only(0));
+  // A report of another run, or from another node, means nothing.
+  world.Obey();
+  world.controller().OnPresence({brief, 7, Presence::kAway, {}, false, ""}, world.now);
+  world.controller().OnPresence({brief, 1, Presence::kAway, {}, false, ""}, world.now, "n9");
+  world.Turn();
+  EXPECT_TRUE(world.commands.empty());
+}
+
+// The daemon is killed between each two steps: before a commit, after it, and before and after each command.
+TEST(TimeSharing, AKilledDaemonContinuesAtEveryStep) {
+  for (int kill_at = 0; kill_at < 16; ++kill_at) {
+    SCOPED_TRACE("killed at step " + std::to_string(kill_at));
+    Shared world(1);
+    int step = 0;
+    const auto may_kill = [&] {
+      if (step++ == kill_at) world.Restart();
+    };
+    const auto settle = [&] {
+      for (int i = 0; i < 20; ++i) {
+        world.Turn();
+        may_kill();
+        if (world.commands.empty()) continue;
+        const NodeCommand command = world.commands.front();
+        world.commands.pop_front();
+        world.Obey(command);
+        world.CheckOwners();
+        may_kill();
+      }
+    };
+    const JobId lengthy = world.Submit();
+    world.Settle();
+    world.Pass(10h);
+    world.Turn();
+    const JobId brief = world.Submit();
+    world.Turn();
+    may_kill();
+    settle();
+    world.Pass(2min);
+    ASSERT_TRUE(world.Runs(brief));
+    ASSERT_TRUE(world.IsAway(lengthy));
+    world.End(brief);
+    step = kill_at >= 8 ? kill_at - 8 : 100;
+    settle();
+    world.Pass(2min);
+    EXPECT_TRUE(world.Runs(lengthy));
+    EXPECT_EQ(world.controller().Find(brief), nullptr);
+  }
+}
+
+// Random jobs, ends, failures, restarts and delays. Shared checks after every turn that no GPU has two owners.
+TEST(TimeSharing, NothingIsLostUnderRandomEvents) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto below = [&](int n) { return static_cast<int>(random() % static_cast<std::uint64_t>(n)); };
+    Policy policy = Sharing();
+    policy.time_sharing.trial = 1h;
+    Shared world(4, policy, below(2) == 0 ? 4096 : 900);
+    std::set<JobId> all;
+    for (int step = 0; step < 400 && !testing::Test::HasFailure(); ++step) {
+      switch (below(12)) {
+        case 0:
+        case 1:
+          if (all.size() < 40) all.insert(world.Submit({.gpus = 1 << below(3), .no_pause = below(8) == 0}));
+          break;
+        case 2:
+          if (!world.runs.empty() && below(3) == 0) {
+            const JobId job = std::next(world.runs.begin(), below(static_cast<int>(world.runs.size())))->first;
+            world.End(job);
+            all.erase(job);
+          }
+          break;
+        case 3:
+          if (!world.runs.empty()) {
+            auto& [job, run] = *std::next(world.runs.begin(), below(static_cast<int>(world.runs.size())));
+            run.can_park = below(4) != 0;
+            if (run.presence == Presence::kHere) world.Report(job);
+          }
+          break;
+        case 4:
+          if (below(4) == 0) world.Restart();
+          break;
+        case 5:
+        case 6:
+          world.now += std::chrono::minutes(below(200));
+          break;
+        default:
+          if (!world.commands.empty()) {
+            const NodeCommand command = world.commands.front();
+            world.commands.pop_front();
+            world.Obey(command);
+          }
+      }
+      world.Turn();
+    }
+    // Every job gets its turn in the end.
+    for (auto& [job, run] : world.runs) {
+      run.can_park = true;
+      if (run.presence == Presence::kHere) world.Report(job);
+    }
+    for (int i = 0; i < 200 && !all.empty(); ++i) {
+      world.Pass(5min);
+      for (const JobId job : std::set<JobId>(all)) {
+        if (!world.Runs(job) || below(2) == 0) continue;
+        world.End(job);
+        all.erase(job);
+      }
+    }
+    EXPECT_TRUE(all.empty()) << all.size() << " jobs never ran to their end, such as " << all.begin()->value();
+    world.Settle();
+    EXPECT_EQ(world.controller().scheduler().memory_claimed(), Bytes(0));
+    ASSERT_FALSE(testing::Test::HasFailure());
+  }
+}
+
+// Settled jobs never lose more than the contract, whatever short and long jobs arrive.
+TEST(TimeSharing, TheContractIsKeptAtEveryMoment) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto below = [&](int n) { return static_cast<int>(random() % static_cast<std::uint64_t>(n)); };
+    Policy policy = Sharing();
+    policy.time_sharing.trial = 2h;
+    Shared world(8, policy, 1 << 16);
+    int displacements = 0;
+    for (int step = 0; step < 1500 && !testing::Test::HasFailure(); ++step) {
+      if (world.controller().live().size() < 24 && below(3) == 0) world.Submit({.gpus = 1 << below(4)});
+      if (!world.runs.empty() && below(12) == 0)
+        world.End(std::next(world.runs.begin(), below(static_cast<int>(world.runs.size())))->first);
+      // In short steps, as the controller asks to be called.
+      world.Settle();
+      const Time next = std::min(world.controller().next_wakeup(), world.now + std::chrono::minutes(below(60)));
+      world.now = std::max(next, world.now + 1s);
+      for (const auto& [job, run] : world.runs) {
+        const Displacement& state = world.StateOf(job);
+        if (state.settled_at == kNoTime) continue;
+        displacements += run.presence == Presence::kAway;
+        const time_sharing::JobView view = ViewOf(world.Of(job), state, world.now);
+        EXPECT_GE(time_sharing::BudgetLeft(view, OptionsOf(policy.time_sharing)), Duration(0))
+            << "job " << job.value() << " lost " << view.lost_settled / 1s << " s of " << view.ran / 1s;
+      }
+    }
+    EXPECT_GT(displacements, 0);
+  }
+}
+
+}  // namespace controller_time_sharing_test
+}  // namespace divvy

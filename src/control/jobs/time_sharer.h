@@ -1,0 +1,108 @@
+// Time-sharing of whole GPUs: running jobs are parked so that newcomers start at once, and return. docs/time-sharing.md
+// has the rule. The engine chooses which jobs make room (engine/core/cycle/park.h), among those that this class offers;
+// this class keeps the contract with them.
+//
+// A displaced job stays active. Its record has no GPUs while it is parked. It gets them again before it is told to
+// return, so no GPU ever has two owners in the store.
+//
+//   kHere --Park--> kLeaving --node: away--> kAway --Return--> kReturning --node: here--> kHere
+//             kLeaving --node: failed--> kHere                kReturning --node: failed--> tried again
+//
+// Every report of a node that contradicts this state is answered with the command that restores it. So commands may be
+// lost with a daemon, an agent or a keeper: all of them report again.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "control/jobs/scheduler_feed.h"
+#include "control/state/budget_tracker.h"
+#include "control/state/displacement.h"
+#include "control/state/effect_recorder.h"
+#include "control/state/job_table.h"
+#include "control/state/node_table.h"
+#include "engine/scheduler/scheduler.h"
+
+namespace divvy {
+
+class TimeSharer {
+ public:
+  TimeSharer(Scheduler& scheduler, JobTable& jobs, EffectRecorder& effects, NodeTable& nodes, BudgetTracker& budgets,
+             SchedulerFeed& feed)
+      : scheduler_(scheduler), jobs_(jobs), effects_(effects), nodes_(nodes), budgets_(budgets), feed_(feed) {}
+
+  /// Returns false if the setting is another one.
+  bool LoadSetting(const std::string& key, const std::string& text);
+  /// The running job was loaded and is in the scheduler.
+  void Restore(const JobRecord& record);
+
+  /// The job starts now. Returns whether it may be parked later (LaunchCommand::is_parkable).
+  bool NoteStart(JobRecord& record, Time now);
+  /// Before each decision: settles jobs, lets parked ones return, and offers jobs to the engine. Costs nothing if no
+  /// running job may be parked; otherwise O(such jobs), and for each that is displaced O(such jobs of its node).
+  void Follow(Time now);
+  /// The engine has decided that the job makes room.
+  void Park(const Parking& parking, Time now);
+  void OnPresence(const PresenceReport& report, Time now, const std::string& node);
+
+  /// When time alone changes what Follow does; kNever: it does not.
+  Time next_change() const { return next_change_; }
+  /// Null if the job's run cannot be parked.
+  const Displacement* Find(const JobRecord& record) const;
+  /// For a displaced job: "parked for job 31 (eval, bob) for 3 min; it returns within 24 min". Empty for others.
+  Reason ReasonOf(const JobRecord& record, Time now) const;
+  /// How long the run has been without its GPUs.
+  Duration LostBy(const JobRecord& record, Time now) const;
+  /// The time at which a displaced job gets its GPUs back at the latest; kNever if it has no such claim.
+  Time ReturnsBy(const JobRecord& record, Time now) const;
+
+ private:
+  struct Member {
+    JobRecord& record;
+    Displacement& state;
+    time_sharing::JobView view;
+
+    int gpus() const { return view.gpus; }
+    bool is_on_trial(const time_sharing::Options& options) const {
+      return view.ran * view.gpus < options.trial;
+    }
+  };
+
+  void ForgetEnded();
+  std::vector<Member> Members(Time now);
+  void Settle(std::vector<Member>& members, Time now);
+  void ReturnAll(std::vector<Member>& members, Time now);
+  /// Parks jobs that have not settled, for a settled one that is away.
+  void MakeRoom(std::vector<Member>& members, Member& owner, Time now);
+  void Offer(const std::vector<Member>& members, Time now);
+  /// GPUs of its node that the displaced job may take now.
+  GpuSet OpenTo(const Member& member, Time now) const;
+  bool MayLeave(const Member& member, Time now) const;
+  /// Whether the node's memory can hold the content of its GPUs, beside all that its jobs hold.
+  bool HasMemoryFor(const Member& member) const;
+  Bytes ContentOf(const JobRecord& record, const Displacement& state) const;
+  std::string TextOf(JobId job) const;
+
+  void Leave(JobRecord& record, Displacement& state, JobId by, Time now);
+  void Stay(JobRecord& record, Displacement& state, const std::string& why, Time now);
+  void GoAway(JobRecord& record, Displacement& state, Time now);
+  void Return(JobRecord& record, Displacement& state, GpuSet gpus, Time now);
+  void Arrive(JobRecord& record, Displacement& state, Time now);
+  void Command(const JobRecord& record, const Displacement& state);
+  void EndLoss(JobRecord& record, Displacement& state, Time now);
+  void Keep(const JobRecord& record, const Displacement& state);
+  void WakeBy(Time at, Time now);
+  time_sharing::Options options() const { return OptionsOf(feed_.policy().time_sharing); }
+
+  Scheduler& scheduler_;
+  JobTable& jobs_;
+  EffectRecorder& effects_;
+  NodeTable& nodes_;
+  BudgetTracker& budgets_;
+  SchedulerFeed& feed_;
+  std::map<JobId, Displacement> members_;
+  Time next_change_ = kNever;
+};
+
+}  // namespace divvy

@@ -1,0 +1,54 @@
+// What the controller keeps about a run with whole GPUs that its node may park (docs/time-sharing.md), and its row in
+// the store: the setting "displacement.17", from the run's start to its end.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/time.h"
+#include "engine/policy.h"
+#include "engine/time_sharing/time_sharing.h"
+#include "model/job_record.h"
+#include "model/presence.h"
+
+namespace divvy {
+
+inline constexpr std::string_view kDisplacementPrefix = "displacement.";
+
+/// The record has its GPUs unless the presence is kAway.
+struct Displacement {
+  std::uint32_t attempt = 0;  // The run that it belongs to.
+  Presence presence = Presence::kHere;
+  JobId by;                      // The job that it was parked for last. Not set: never.
+  GpuSet gpus;                   // The GPUs that it has, or had before it was parked.
+  Time displaced_at = kNoTime;   // When it was told to leave. kNoTime: it has its GPUs.
+  Time here_since = kNoTime;     // When it started, or returned last.
+  Time settled_at = kNoTime;     // When it settled (engine/time_sharing). kNoTime: it has not.
+  Duration lost{0};              // Time without GPUs, except since `displaced_at`.
+  Duration lost_settled{0};      // The part of `lost` since it settled.
+  Duration time_limit{0};        // Its own limit, while the record's is extended because it is displaced.
+  // As the node reported since this start of the controller.
+  bool has_report = false;
+  bool can_park = false;
+  std::string why;             // Why it cannot be parked, or why the last command failed.
+  Time rests_until = kNoTime;  // After a command failed, the next one is sent then.
+
+  bool is_displaced() const { return displaced_at != kNoTime; }
+};
+
+std::pair<std::string, std::string> DisplacementRow(JobId job, const Displacement& displacement);
+/// Nothing if it is unreadable: the job then counts as one that cannot be parked.
+std::optional<Displacement> DisplacementOfRow(std::string_view text);
+
+/// The rule's options for these settings.
+time_sharing::Options OptionsOf(const TimeSharingSettings& settings);
+/// Returns whether a node can park a run of this job, or of this array's elements: it is on one node, with whole GPUs that it keeps until its end,
+/// and does not insist on them (--no-pause).
+bool IsParkable(const JobRecord& record);
+/// Run time and lost time of a running job, for the rule.
+time_sharing::JobView ViewOf(const JobRecord& record, const Displacement& displacement, Time now);
+
+}  // namespace divvy

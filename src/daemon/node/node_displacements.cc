@@ -1,0 +1,136 @@
+// Jobs with whole GPUs that the controller displaces: their memory is parked, their processes are stopped, and others
+// have their GPUs until they return. The keeper's state is followed, so that nothing has to be remembered here.
+#include <algorithm>
+#include <utility>
+
+#include "daemon/node/node_shares.h"
+
+namespace divvy {
+namespace {
+
+bool IsAway(const wire::KeptTenant& tenant) { return tenant.is_displaced && tenant.state == wire::ShareState::kParked; }
+
+Presence PresenceOf(const wire::KeptTenant& tenant) {
+  if (tenant.is_displaced) return IsAway(tenant) ? Presence::kAway : Presence::kLeaving;
+  const bool is_here = tenant.state == wire::ShareState::kRunning || tenant.state == wire::ShareState::kIdle;
+  return is_here ? Presence::kHere : Presence::kReturning;
+}
+
+/// The GPUs that it has, or will have.
+GpuSet GpusOf(const wire::KeptTenant& tenant, Presence presence) {
+  GpuSet gpus;
+  for (const wire::KeptShare& share : tenant.shares) {
+    const int gpu = presence == Presence::kReturning ? share.paper : share.gpu;
+    if (presence != Presence::kAway && gpu >= 0 && gpu < GpuSet::kCapacity) gpus.Insert(static_cast<GpuIndex>(gpu));
+  }
+  return gpus;
+}
+
+}  // namespace
+
+void NodeShares::OnDisplace(const DisplaceCommand& command) {
+  const auto at = holders_.find(command.job);
+  if (at == holders_.end() || at->second.attempt != command.attempt || waiting_.contains(command.job)) return;
+  Holder& holder = at->second;
+  if (!holder.is_parkable) {
+    const std::string why = holder.why.empty() ? "it was not started as a job that can be parked" : holder.why;
+    return Report(holder, {command.job, command.attempt, Presence::kHere, holder.gpus, false, why});
+  }
+  holder.command = command;
+  holder.why.clear();
+  AskToDisplace(command.job);
+}
+
+void NodeShares::AskToDisplace(JobId job) {
+  Holder& holder = holders_.at(job);
+  const DisplaceCommand command = *holder.command;
+  wire::KeeperRequest request;
+  if (command.is_displaced) {
+    request.displace = wire::KeeperDisplace{job, command.attempt};
+  } else {
+    // Stopped processes cannot take their memory back.
+    SetStopped(holder, false);
+    request.back = wire::KeeperReturn{job, command.attempt, command.gpus.ToVector()};
+  }
+  keeper_.Ask(std::move(request),
+              [this, command](const Result<wire::KeeperAnswer>& answer) { OnDisplaceAnswer(command, answer); });
+}
+
+void NodeShares::OnDisplaceAnswer(const DisplaceCommand& command, const Result<wire::KeeperAnswer>& answer) {
+  if (!answer && answer.error().code == ErrorCode::kUnreachable) return;  // The next keeper is asked.
+  const auto at = holders_.find(command.job);
+  if (at == holders_.end() || at->second.attempt != command.attempt || !at->second.command) return;
+  Holder& holder = at->second;
+  const bool is_latest = holder.command->is_displaced == command.is_displaced && holder.command->gpus == command.gpus;
+  if (!is_latest) return;
+  holder.command.reset();
+  holder.why = answer ? "" : answer.error().message;
+  if (!answer && ports_.tell) {
+    ports_.tell("event=" + std::string(command.is_displaced ? "displace" : "return") +
+                "_failed job=" + ToString(command.job) + " what=\"" + answer.error().message + "\"");
+  }
+  holder.reported.reset();
+  AskState(command.job);
+}
+
+/// Reports the job's presence, whether or not it has changed.
+void NodeShares::AskState(JobId job) {
+  wire::KeeperRequest request;
+  request.state.emplace();
+  keeper_.Ask(std::move(request), [this, job](const Result<wire::KeeperAnswer>& answer) {
+    if (!answer || !answer->state) return;
+    OnKept(*answer->state);
+    const auto at = holders_.find(job);
+    if (at == holders_.end() || at->second.reported) return;
+    // A keeper of an earlier release does not know such tenants.
+    Report(at->second, {job, at->second.attempt, Presence::kHere, at->second.gpus, false, at->second.why});
+  });
+}
+
+void NodeShares::FollowPresence(const wire::KeptTenant& tenant) {
+  Holder& holder = holders_.at(tenant.job);
+  const bool is_adopted = !std::exchange(holder.is_parkable, true);
+  if (waiting_.contains(tenant.job)) return;
+  const bool is_asked_back = holder.command && !holder.command->is_displaced;
+  if (IsAway(tenant) && !is_asked_back) SetStopped(holder, true);
+  // An earlier process of this node may have stopped it.
+  if (!tenant.is_displaced && (holder.is_stopped || is_adopted)) SetStopped(holder, false);
+  const Presence presence = PresenceOf(tenant);
+  const GpuSet gpus = GpusOf(tenant, presence);
+  if (!gpus.empty()) holder.gpus = gpus;
+  const bool can_park = presence == Presence::kHere && tenant.unparkable.empty();
+  std::string why = !holder.why.empty() ? holder.why : tenant.displacement_failure;
+  if (presence == Presence::kHere && why.empty()) why = tenant.unparkable;
+  Report(holder, {tenant.job, tenant.attempt, presence, gpus, can_park, std::move(why)});
+}
+
+void NodeShares::SetStopped(Holder& holder, bool is_stopped) {
+  holder.is_stopped = is_stopped;
+  ports_.execute(DisplaceCommand{holder.record.id, holder.attempt, is_stopped, {}, ""}, nullptr);
+}
+
+void NodeShares::Report(Holder& holder, PresenceReport report) {
+  if (holder.reported == report) return;
+  holder.reported = report;
+  controller_->OnPresence(report);
+}
+
+void NodeShares::RepeatPresence() {
+  for (auto& [job, holder] : holders_) holder.reported.reset();
+  for (const wire::KeptTenant& tenant : state_.tenants) {
+    const auto holder = holders_.find(tenant.job);
+    if (!tenant.is_whole || holder == holders_.end() || holder->second.attempt != tenant.attempt) continue;
+    FollowPresence(tenant);
+  }
+}
+
+/// Returns false if the job is none that could have been parked.
+bool NodeShares::StartAsOrdinary(JobId job, const std::string& why) {
+  Holder& holder = holders_.at(job);
+  if (!std::exchange(holder.is_parkable, false)) return false;
+  holder.why = why;
+  if (ports_.tell) ports_.tell("event=never_parked job=" + ToString(job) + " what=\"" + why + "\"");
+  return true;
+}
+
+}  // namespace divvy
