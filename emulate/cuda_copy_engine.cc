@@ -1,6 +1,7 @@
 // Copies that preserve holes. Memory that was never written reads as zeros and takes no space, and neither does a copy
 // of it. So programs with gigabytes of emulated memory fit a laptop, as long as they write little of it.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cuda_driver.h"
@@ -12,6 +13,7 @@ constexpr size_t kWorthLooking = 64 << 10;  // Shorter copies do not look for ho
 
 // The position of bytes in a file. `length`: contiguous bytes from there; fd < 0: not in a file of the stand-in.
 struct Place {
+  const char* at;  // Where the process has mapped it.
   int fd;
   off_t offset;
   size_t length;
@@ -21,7 +23,7 @@ Place PlaceOf(const void* pointer, size_t bytes) {
   const auto address = reinterpret_cast<Pointer>(pointer);
   pthread_mutex_lock(&driver.monitor);
   const Range* range = RangeAt(address);
-  Place place = {-1, 0, bytes};
+  Place place = {static_cast<const char*>(pointer), -1, 0, bytes};
   if (range != nullptr) {
     const size_t into = static_cast<size_t>(address - reinterpret_cast<Pointer>(range->start));
     place.length = range->bytes - into < bytes ? range->bytes - into : bytes;
@@ -34,7 +36,21 @@ Place PlaceOf(const void* pointer, size_t bytes) {
   return place;
 }
 
-// Returns whether the position is a hole; `length` becomes the extent of the hole or data.
+// Returns the length of the data from the position on, which must not be a hole, or a part of it. SEEK_HOLE would look
+// at each page up to the next hole in the file. That takes seconds when a large memory is copied in pieces.
+size_t DataLength(const Place& place) {
+  unsigned char pages[1024];
+  const size_t into = reinterpret_cast<uintptr_t>(place.at) % kPage;
+  const size_t most = sizeof(pages) * kPage - into;
+  const size_t length = place.length < most ? place.length : most;
+  const size_t count = (into + length + kPage - 1) / kPage;
+  if (mincore(const_cast<char*>(place.at) - into, count * kPage, pages) != 0) return length;
+  size_t data = 1;
+  while (data < count && (pages[data] & 1) != 0) ++data;  // A page that is swapped out becomes the next position.
+  return data == count ? length : data * kPage - into;
+}
+
+// Returns whether the position is a hole; `length` becomes the extent of the hole or data, or a part of it.
 bool IsHole(const Place& place, size_t& length) {
   length = place.length;
   if (place.fd < 0) return false;
@@ -45,8 +61,7 @@ bool IsHole(const Place& place, size_t& length) {
     length = static_cast<size_t>(data - place.offset);
     return true;
   }
-  const off_t hole = lseek(place.fd, place.offset, SEEK_HOLE);
-  if (hole > place.offset && hole < end) length = static_cast<size_t>(hole - place.offset);
+  length = DataLength(place);
   return false;
 }
 
@@ -68,7 +83,7 @@ void ClearPlace(char* target, const Place& place) {
   size_t done = 0;
   while (done < place.length) {
     size_t length = 0;
-    if (IsHole({place.fd, place.offset + static_cast<off_t>(done), place.length - done}, length)) {
+    if (IsHole({target + done, place.fd, place.offset + static_cast<off_t>(done), place.length - done}, length)) {
       done += length;
       continue;
     }

@@ -131,7 +131,9 @@ void AfterFork() { pthread_mutex_unlock(&driver.monitor); }
 Return Start() {
   const Return opened = OpenShared();
   if (opened != kSuccess) return opened;
-  driver.arena = old_glibc::MakeMemoryFile("divvy-gpu-memory", MFD_CLOEXEC);
+  const char* folder = getenv("DIVVY_EMULATE_MEMORY");
+  driver.arena = folder == nullptr ? old_glibc::MakeMemoryFile("divvy-gpu-memory", MFD_CLOEXEC)
+                                   : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (driver.arena < 0) return kOperatingSystem;
   driver.context_bytes = kContextBytes;
   if (const char* bytes = getenv("DIVVY_EMULATE_CUDA_CONTEXT")) driver.context_bytes = RoundUp(Number(bytes), kPage);

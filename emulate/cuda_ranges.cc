@@ -44,7 +44,9 @@ Physical* MakePhysical(Device device, size_t bytes, bool is_exportable, Return* 
     made.fd = old_glibc::MakeMemoryFile("divvy-gpu-memory-shared", MFD_CLOEXEC);
     made.owns_fd = true;
   } else {
-    made.offset = driver.arena_end;
+    // Aligned for huge pages, which the file may have.
+    made.offset =
+        bytes < kChunk ? driver.arena_end : static_cast<off_t>(RoundUp(static_cast<size_t>(driver.arena_end), kChunk));
   }
   const off_t end = made.offset + static_cast<off_t>(bytes);
   if (made.fd < 0 || ftruncate(made.fd, end) != 0) {

@@ -130,6 +130,28 @@ TEST_F(EmulatedCuda, CopiesOfUnwrittenMemoryTakeNoHostMemory) {
   EXPECT_EQ(End(child), 0);
 }
 
+TEST_F(EmulatedCuda, CopiesFindAllDataBetweenHolesWhereverTheMemoryIs) {
+  for (const char* folder : {"", "/tmp"}) {
+    const std::size_t child = Start([folder](const Talk&) {
+      if (folder[0] != '\0') setenv("DIVVY_EMULATE_MEMORY", folder, 1);
+      MakeCurrent();
+      cuda::Pointer device = 0;
+      OK(CUDA(cuMemAlloc_v2)(&device, 16 * kMiB));
+      std::vector<char> expected(16 * kMiB);
+      // Data of many lengths, at offsets within pages.
+      for (std::size_t at = 100; at + 9000 < expected.size(); at += 3 * 4096 + 1234 + at / 7) {
+        const std::size_t length = 1 + at % 9000;
+        OK(CUDA(cuMemsetD8_v2)(device + at, static_cast<unsigned char>(1 + at % 200), length));
+        memset(expected.data() + at, static_cast<int>(1 + at % 200), length);
+      }
+      std::vector<char> got(16 * kMiB, 'x');
+      OK(CUDA(cuMemcpyDtoH_v2)(got.data() + 77, device + 77, got.size() - 77));
+      MUST(true, memcmp(got.data() + 77, expected.data() + 77, got.size() - 77) == 0);
+    });
+    EXPECT_EQ(End(child), 0);
+  }
+}
+
 TEST_F(EmulatedCuda, MappedMemoryKeepsItsContentsWhereverItIsMapped) {
   const std::size_t child = Start([](const Talk&) {
     MakeCurrent();

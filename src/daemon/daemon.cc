@@ -60,6 +60,7 @@
 #include "platform/os/runtime_paths.h"
 #include "platform/supervisor/launcher_service.h"
 #include "platform/supervisor/supervisor_control.h"
+#include "platform/users/secret_file.h"
 #include "platform/users/user_identity.h"
 #include "store/store.h"
 #include "version.h"
@@ -70,6 +71,7 @@ namespace {
 namespace asio = boost::asio;
 
 /// How long a controller that runs alone waits for the lease of one that has just ended.
+constexpr std::size_t kMostIdentity = std::size_t{64} << 10;  // Bytes of identity.pem.
 constexpr Duration kAwaitsLease = std::chrono::seconds(5);
 constexpr Duration kBetweenConnects = std::chrono::milliseconds(500);
 /// With several controllers, an agent notices within seconds that this one hangs.
@@ -157,7 +159,7 @@ class Daemon {
   About MakeAbout();
   Admins MakeAdmins() const;
   Result<ApiPorts> RoutePorts();
-  std::shared_ptr<ServiceHost> MakeServices();
+  Result<std::shared_ptr<ServiceHost>> MakeServices();
   Status Serve();
   Status ListenForOthers();
   std::shared_ptr<UiAuth> MakeUiAuth(std::shared_ptr<Audit> audit);
@@ -572,7 +574,7 @@ Result<ApiPorts> Daemon::RoutePorts() {
   return ports;
 }
 
-std::shared_ptr<ServiceHost> Daemon::MakeServices() {
+Result<std::shared_ptr<ServiceHost>> Daemon::MakeServices() {
   Haproxy::Options front;
   front.program = FindHaproxy(config_.haproxy, places_.is_machine_wide);
   front.keeps_environment = !places_.is_machine_wide;
@@ -605,6 +607,15 @@ std::shared_ptr<ServiceHost> Daemon::MakeServices() {
     const auto share = samples_->MeanOf(subject, samples::Metric::kGpuUtilization, 60, now);
     return share ? std::optional(*share * GpuCountOf(record)) : std::nullopt;
   };
+  ports.metric_of = [this](const JobRecord& record, const std::string& name) -> std::optional<double> {
+    if (!samples_) return std::nullopt;
+    const samples::Subject subject{samples::Of::kJob, record.node.empty() ? OwnName() : record.node, -1, -1,
+                                   record.id.value()};
+    return samples_->OwnOf(subject, name, static_cast<samples::Second>(ToSeconds(clock_.Now())));
+  };
+  if (keeper_) {
+    DIVVY_TRY(ports.cluster_secret, ReadSecret(places_.state + "/identity.pem", kMostIdentity));
+  }
   ports.shown_host = front.place.listen_host == "0.0.0.0" ? HostName() : front.place.listen_host;
   auto services = std::make_shared<ServiceHost>(loop_, *driver_, std::move(front), std::move(ports));
   for (const auto& [key, text] : std::exchange(service_rows_, {})) services->LoadSetting(key, text);
@@ -615,7 +626,7 @@ std::shared_ptr<ServiceHost> Daemon::MakeServices() {
 Status Daemon::Serve() {
   DIVVY_TRY(ApiPorts ports, RoutePorts());
   routes_ = std::make_unique<Routes>(*driver_, host_.node(), MakeAbout(), MakeAdmins(), std::move(ports));
-  services_ = MakeServices();
+  DIVVY_TRY(services_, MakeServices());
   routes_->SetServices(services_);
   HttpServerOptions options;
   options.path = places_.socket;

@@ -193,6 +193,8 @@ bool TenantUse::SampleShares() {
       if (since <= Duration(0)) continue;
       kept->had_share[device] = ShareOfTime(*kept, device, more, since);
     }
+    if (since > Duration(0) && !kept->had_share.empty())
+      shared_.planner.SetTimeUsed(id, *std::ranges::max_element(kept->had_share));
   }
   return true;
 }

@@ -70,7 +70,11 @@ struct Tenant {
   std::string why_cannot_park;  // Optional. Empty: its memory can be copied to the host and back.
   bool is_active = false;       // It has work on its GPU, or waits for its turn.
   Time last_active = kNoTime;   // When it was last seen active.
+  GpuShare time_used;           // Share of a GPU's time that it had lately: of the GPU where it had most.
   Time last_move = kNoTime;     // When it last arrived on its current GPU or left for the host.
+  /// A GPU where its request does not fit. It came there for unused time: it holds no request there, and all that it
+  /// uses there is borrowed. Its request is kept on its planned GPU.
+  std::optional<GpuIndex> lodges_on;
   bool is_lost = false;         // A move damaged it. It stays counted on its GPUs until its processes end.
   bool is_displaced = false;    // Its GPUs are no longer reserved for it. It is parked or being parked, until Return.
 

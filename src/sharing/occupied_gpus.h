@@ -41,9 +41,10 @@ inline bool IsInFlight(const Tenant& tenant) {
          (tenant.state == State::kMoving || tenant.state == State::kParking || tenant.state == State::kWaking);
 }
 
-/// Returns the bytes that the tenant uses on this device above its request.
+/// Returns the bytes that the tenant uses on this device above its request there.
 inline Bytes Borrowed(const Tenant& tenant, unsigned device) {
   if (tenant.state == State::kParked || tenant.state == State::kArriving) return {};
+  if (tenant.lodges_on == tenant.devices[device].gpu) return tenant.devices[device].used;
   return std::max(tenant.devices[device].used - tenant.share.memory_request, Bytes(0));
 }
 

@@ -118,6 +118,7 @@ WAIT_S=60 wait_for "the end of a bad canary" canary_failed
 divvy serve update chat --canary 10% -- $replica --version 4 >/dev/null
 WAIT_S=60 wait_for "another canary" has_canary
 divvy serve rollback chat | grep -q "rolled back the canary" || fail "no rollback"
+divvy serve show chat | grep -q ", withdrawn: .*(canary: it was rolled back)" || fail "it is shown as: $(divvy serve show chat)"
 WAIT_S=60 wait_for "two replicas" service_is chat state hot
 # A canary of 10% would answer at least one of them with a probability of 88%.
 all_version_3() { for _ in $(seq 20); do [ "$(curl -s "$url" | cut -d' ' -f1)" = 3 ] || return 1; done; }
@@ -148,6 +149,21 @@ url=$(url_of cold)
 expect 200 "$(curl -s -m 60 -o answer -w '%{http_code}' "$url")" "the first request to a cold service"
 WAIT_S=60 wait_for "no replica" service_is cold state cold
 divvy serve show cold | grep -q "0 -> 1: load" || fail "no reason: $(divvy serve show cold)"
+
+# The number of replicas follows a metric that they print. A service whose metric never comes says so.
+echo 5 >depth
+divvy serve create metric --replicas 1..3 --target-metric depth --target 10 -- \
+  sh -c "while sleep 0.2; do echo \"{\\\"depth\\\": \$(cat $PWD/depth)}\"; done & exec $replica" >/dev/null
+WAIT_S=60 wait_for "the metric of its replica" service_is metric metric 5
+expect 1 "$(service_field metric hot)" "replicas for a small metric"
+echo 25 >depth.new && mv depth.new depth
+WAIT_S=60 wait_for "replicas for a large metric" service_is metric hot 3
+wait_for "the sum of their values" service_is metric metric 75
+divvy serve show metric | grep -q "depth: 75, target 10 per replica" || fail "show says: $(divvy serve show metric)"
+divvy serve update metric --target-metric other >/dev/null
+wait_for "a note about the metric" service_is metric note \
+  "no replica reports a value of 'other' from 0 on; until one does, the number of replicas stays"
+divvy serve delete metric >/dev/null
 
 # A replica with GPU memory is parked when it is idle, and the first request wakes it. The other services answer.
 divvy serve create parks --replicas 0..1 --idle 2s --down-delay 1s --gpus 0.5 --wake-within 30s -- $replica --vram 200000000 >/dev/null

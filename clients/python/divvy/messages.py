@@ -1020,6 +1020,7 @@ class ServiceDetail(TypedDict):
     requests_per_second: float
     requests: int
     errors: int
+    metric: Optional[float]
     queue_time_s: float
     answer_time_s: float
     recent_requests: int
@@ -1087,6 +1088,7 @@ class ServiceSettings(TypedDict):
     concurrency: int
     target: float
     requests_per_second: float
+    metric: str
     health: str
     idle_s: float
     up_delay_s: float
@@ -1118,6 +1120,7 @@ class ServiceView(TypedDict):
     requests_per_second: float
     requests: int
     errors: int
+    metric: Optional[float]
     queue_time_s: float
     answer_time_s: float
     recent_requests: int

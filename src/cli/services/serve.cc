@@ -98,6 +98,11 @@ std::vector<Option> ServiceTable(wire::ServiceDefinition& definition) {
       count(settings.concurrency));
   add("target", "N", "Requests in flight per replica to scale for (default: 0.7 of --concurrency)",
       number(settings.target));
+  add("target-metric", "NAME", "Let --target be of this metric, which the replicas report; '': of requests again",
+      [&settings](std::string_view value) -> Status {
+        settings.metric = value;
+        return {};
+      });
   add("rps", "N", "Scale for this many requests per second and replica instead", number(settings.requests_per_second));
   add("health", "PATH", "Path of a health check over HTTP (default: the port is open)",
       [&settings](std::string_view value) -> Status {
@@ -375,6 +380,9 @@ std::string ServiceHeadline(const wire::ServiceDetail& view) {
   text += "  " + ShortText(view.requests_per_second) + " requests/s, " + std::to_string(view.in_flight) +
           " in flight, " + std::to_string(view.queued) + " of them waiting; " + Plural(view.requests, "request") +
           " so far, " + std::to_string(view.errors) + " failed\n";
+  if (!view.settings.metric.empty())
+    text += "  " + view.settings.metric + ": " + (view.metric ? ShortText(*view.metric) : std::string("unknown")) +
+            ", target " + ShortText(view.settings.target) + " per replica\n";
   text += "  mean times: " + MillisecondsText(view.queue_time_s) + " in the queue, " +
           MillisecondsText(view.answer_time_s) + " until the answer";
   if (view.last_wake_s > 0) text += "; last wake " + MillisecondsText(view.last_wake_s);

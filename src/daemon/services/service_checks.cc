@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "dialect/options/quoted.h"
+#include "wire/http/own_numbers.h"
 
 namespace divvy {
 namespace {
@@ -85,7 +86,19 @@ Status CheckService(const wire::ServiceSettings& settings) {
     return InvalidArgument(
         "--target and --rps exclude each other: replicas follow the requests in flight, or the "
         "requests per second");
-  if (settings.target > static_cast<double>(settings.concurrency))
+  if (!settings.metric.empty()) {
+    if (!wire::IsOwnName(settings.metric))
+      return InvalidArgument("--target-metric " +
+                             dialect::Quoted(OneLine(settings.metric.substr(0, wire::kMostOwnName))) +
+                             " is not allowed: expected 1 to " + std::to_string(wire::kMostOwnName) +
+                             " bytes without control characters, such as queue_depth");
+    if (settings.requests_per_second > 0)
+      return InvalidArgument("--target-metric and --rps exclude each other: replicas follow one of them");
+    if (settings.target == 0)
+      return InvalidArgument("--target-metric " + dialect::Quoted(settings.metric) +
+                             " needs the value for which a replica is enough; add --target VALUE");
+  }
+  if (settings.metric.empty() && settings.target > static_cast<double>(settings.concurrency))
     return InvalidArgument("--target " + ShortNumber(settings.target) + " is above --concurrency " +
                            std::to_string(settings.concurrency) +
                            ", so no replica would ever have that many requests; lower --target");

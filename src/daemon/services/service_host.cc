@@ -10,7 +10,6 @@
 #include "base/duration_text.h"
 #include "base/text.h"
 #include "daemon/services/service_checks.h"
-#include "daemon/services/service_secrets.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/option_values.h"
 #include "dialect/options/quoted.h"
@@ -33,6 +32,7 @@ constexpr std::int64_t kFirstReplicaPort = 20'000;
 constexpr std::int64_t kReplicaPorts = 12'000;
 constexpr int kMostStarts = 20;  // Of replicas, at a time.
 constexpr std::size_t kMostRevisions = 10;
+constexpr double kLeastMetric = 1e-9;
 constexpr double kShortOfMemory = 0.05;  // This share of the machine's memory is available.
 
 bool IsHostShortOfMemory() {
@@ -98,6 +98,7 @@ struct ServiceHost::Service {
   std::int64_t served_canary = 0;  // The canary that the front has.
   Time stat_at = kNoTime;
   std::optional<double> load;
+  std::optional<double> metric;  // The sum of its metric over the replicas.
   double per_second = 0;
   std::int64_t counted = -1;
   Time counted_at = kNoTime;
@@ -311,6 +312,7 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   changed.settings.name = name;
   changed.token_hashes = kept.token_hashes;
   changed.certificate = kept.certificate;
+  changed.sealed_certificate = kept.sealed_certificate;
   DIVVY_TRY(const std::string about_secrets, ReadSecrets(definition.secrets, changed));
   if (settings.port != kept.settings.port) {
     if (Status taken = TakePort(settings, service); !taken) {
@@ -323,6 +325,7 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   const bool has_secrets = changed.token_hashes != kept.token_hashes || changed.certificate != kept.certificate;
   kept.token_hashes = std::move(changed.token_hashes);
   kept.certificate = std::move(changed.certificate);
+  kept.sealed_certificate = std::move(changed.sealed_certificate);
   if (has_secrets) service->scaler->AddEvent("tokens or certificate changed", now);
   const bool has_settings = !(settings == kept.settings);
   kept.settings = settings;
@@ -422,6 +425,7 @@ Result<std::string> ServiceHost::RollBack(const std::string& name, std::int64_t 
   service->scaler->EndCanary("revision " + std::to_string(revision) + " is rolled out", driver_.Now());
   kept.target_revision = revision;
   service->target()->note.clear();
+  service->target()->was_withdrawn = false;
   const std::string text = "rolling back to revision " + std::to_string(revision);
   service->scaler->OnNewTarget(text, driver_.Now());
   Keep(*service);
@@ -440,6 +444,7 @@ Result<std::string> ServiceHost::Promote(const std::string& name, const Caller& 
   service->scaler->EndCanary("it is promoted", driver_.Now());
   kept.target_revision = revision;
   service->target()->note.clear();
+  service->target()->was_withdrawn = false;
   const std::string text = "updating to revision " + std::to_string(revision);
   service->scaler->OnNewTarget(text, driver_.Now());
   Keep(*service);
@@ -464,7 +469,7 @@ std::string ServiceHost::UrlOf(const Service& service) const {
 }
 
 Result<std::string> ServiceHost::ReadSecrets(const wire::ServiceSecrets& secrets, wire::KeptService& kept) {
-  DIVVY_TRY(const std::string made, ApplySecrets(secrets, front_.options().place.directory, kept));
+  DIVVY_TRY(const std::string made, ApplySecrets(secrets, Secrets(), kept));
   return made.empty() ? made : "\nits new token, which is not shown again: " + made;
 }
 
@@ -508,7 +513,7 @@ void ServiceHost::ServeFront() {
     // HAProxy does not start at all if it cannot bind one of its ports.
     const Status reserved = front_.Reserve(settings.port);
     // Without its secrets, it is not served at all.
-    const auto certificate = CertificatePath(service->kept, front_.options().place.directory);
+    const auto certificate = CertificatePath(service->kept, Secrets());
     const auto tokens = TokensPath(service->kept, front_.options().place.directory);
     service->front_trouble = !reserved      ? reserved.error().message
                              : !certificate ? certificate.error().message
@@ -859,11 +864,27 @@ void ServiceHost::OnStat(const std::string& csv, bool is_full, Time sent) {
       service.counted = requests;
       service.counted_at = sent;
     }
-    const auto in_flight = static_cast<double>(service.total.in_flight + service.canary.in_flight);
-    const bool is_held = service.total.in_flight > 0 && service.scaler->HasNoReady();
-    service.load =
-        service.kept.settings.requests_per_second > 0 ? std::max(service.per_second, is_held ? 1.0 : 0.0) : in_flight;
+    service.load = LoadOf(service);
   }
+}
+
+std::optional<double> ServiceHost::LoadOf(Service& service) const {
+  const wire::ServiceSettings& settings = service.kept.settings;
+  const auto in_flight = static_cast<double>(service.total.in_flight + service.canary.in_flight);
+  const bool is_held = service.total.in_flight > 0 && service.scaler->HasNoReady();
+  if (settings.requests_per_second > 0) return std::max(service.per_second, is_held ? 1.0 : 0.0);
+  if (settings.metric.empty()) return in_flight;
+  std::vector<std::optional<double>> values;
+  for (const wire::ServiceReplica& replica : service.kept.replicas) {
+    if (replica.state != "ready" || service.scaler->IsWaking(replica.number)) continue;
+    const JobRecord* record = driver_.controller().Find(replica.job);
+    values.push_back(record != nullptr && ports_.metric_of ? ports_.metric_of(*record, settings.metric) : std::nullopt);
+  }
+  service.metric = SumOfMetric(values);
+  service.scaler->OnMetric(service.metric.has_value());
+  if (!service.metric) return std::nullopt;
+  // Requests keep a replica, whatever the metric is.
+  return in_flight > 0 ? std::max(*service.metric, kLeastMetric) : *service.metric;
 }
 
 // --- Views -----------------------------------------------------------------------------------------------------------
@@ -931,6 +952,7 @@ void ServiceHost::Fill(const Service& service, wire::ServiceView& view) const {
   view.requests = service.total.requests + service.canary.requests;
   view.errors = service.total.errors + service.canary.errors;
   if (kept.canary_revision != 0) view.canary = CanaryView(service);
+  view.metric = service.metric;
   view.queue_time_s = static_cast<double>(service.total.queue_ms) / 1000;
   view.answer_time_s = static_cast<double>(service.total.answer_ms) / 1000;
   if (const ServiceTimes* times = TimesOf(service.name())) {
@@ -1006,7 +1028,8 @@ Result<wire::ServiceDetail> ServiceHost::Show(const std::string& name, const Cal
     wire::ServiceRevisionView& row = view.revisions.emplace_back();
     row.number = revision.number;
     const bool is_target = revision.number == kept.target_revision;
-    row.state = !revision.note.empty()                    ? "failed"
+    row.state = revision.was_withdrawn                    ? "withdrawn"
+                : !revision.note.empty()                  ? "failed"
                 : revision.number == kept.canary_revision ? "canary"
                 : is_target                               ? (revision.was_healthy ? "current" : "new")
                 : revision.was_healthy                    ? "healthy"

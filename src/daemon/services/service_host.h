@@ -17,6 +17,7 @@
 #include "daemon/services/request_times.h"
 #include "daemon/services/service_probe.h"
 #include "daemon/services/service_scaler.h"
+#include "daemon/services/service_secrets.h"
 #include "daemon/shares/sharing_snapshot.h"
 #include "driver/controller_driver.h"
 #include "wire/services/service_messages.h"
@@ -43,7 +44,10 @@ class ServiceHost {
     std::shared_ptr<const SharingSnapshot> shares;
     /// How many GPUs a running job has used, as a mean over the last minute; nullopt: unknown.
     std::function<std::optional<double>(const JobRecord& record)> gpus_used;
-    std::string shown_host;  // For the URLs in views.
+    /// The last value of a metric that a running job reported; nullopt: none.
+    std::function<std::optional<double>(const JobRecord& record, const std::string& name)> metric_of;
+    std::string cluster_secret;  // With several controllers: SecretPlace::cluster_secret.
+    std::string shown_host;      // For the URLs in views.
   };
 
   ServiceHost(boost::asio::io_context& loop, ControllerDriver& driver, Haproxy::Options options, Ports ports);
@@ -103,6 +107,7 @@ class ServiceHost {
   void StartReplica(Service& service, std::int64_t revision, const std::string& reason);
   /// Applies the secrets of a request. Returns a text about them for the answer.
   Result<std::string> ReadSecrets(const wire::ServiceSecrets& secrets, wire::KeptService& kept);
+  SecretPlace Secrets() const { return {front_.options().place.directory, ports_.cluster_secret}; }
   /// Removes files of secrets that no service needs, once its row is stored.
   void CleanSecretsAfterCommit();
   void CleanSecrets();
@@ -119,6 +124,7 @@ class ServiceHost {
   void AddCommands(const Service& service, bool is_canary, std::vector<std::string>& commands);
   wire::ServiceCanaryView CanaryView(const Service& service) const;
   void OnStat(const std::string& csv, bool is_full, Time sent);
+  std::optional<double> LoadOf(Service& service) const;
   /// Returns 0 if no port is free.
   std::int64_t FreeReplicaPort();
   std::string AddressOf(const JobRecord* record) const;

@@ -8,6 +8,7 @@
 #include "base/duration_text.h"
 #include "base/text.h"
 #include "daemon/services/service_checks.h"
+#include "dialect/options/quoted.h"
 
 namespace divvy {
 namespace {
@@ -28,6 +29,19 @@ constexpr std::string_view kForeign = "no process of its owner listens at its po
 Duration Span(double seconds) { return Duration(std::llround(seconds * 1e9)); }
 
 }  // namespace
+
+std::optional<double> SumOfMetric(const std::vector<std::optional<double>>& of_ready) {
+  if (of_ready.empty()) return 0;
+  double sum = 0;
+  double known = 0;
+  for (const std::optional<double>& value : of_ready) {
+    if (!value || !std::isfinite(*value) || *value < 0) continue;
+    sum += *value;
+    ++known;
+  }
+  if (known == 0) return std::nullopt;
+  return sum / known * static_cast<double>(of_ready.size());
+}
 
 ServiceScaler::ServiceScaler(wire::KeptService& kept, Time now)
     : kept_(kept), autoscaler_(ScalingOf(kept.settings)), loaded_at_(now) {
@@ -81,6 +95,15 @@ void ServiceScaler::OnStartLost(std::int64_t replica) {
   std::erase_if(kept_.replicas, [&](const wire::ServiceReplica& known) { return known.number == replica; });
   runtime_.erase(replica);
   is_changed_ = true;
+}
+
+void ServiceScaler::OnMetric(bool is_known) { is_metric_missing_ = !is_known; }
+
+std::string ServiceScaler::Note() const {
+  if (!refusal_.empty()) return refusal_;
+  if (!note_.empty() || !is_metric_missing_ || kept_.settings.metric.empty()) return note_;
+  return "no replica reports a value of " + dialect::Quoted(OneLine(kept_.settings.metric)) +
+         " from 0 on; until one does, the number of replicas stays";
 }
 
 const std::string& ServiceScaler::NoteOf(std::int64_t replica) const {
@@ -168,8 +191,10 @@ void ServiceScaler::EndCanary(const std::string& why, Time now) {
   if (revision == 0) return;
   kept_.canary_share = 0;
   // A rollback does not go to a revision that was rejected.
-  if (wire::ServiceRevision* ended = FindRevision(revision); ended != nullptr && ended->note.empty())
+  if (wire::ServiceRevision* ended = FindRevision(revision); ended != nullptr && ended->note.empty()) {
     ended->note = "canary: " + why;
+    ended->was_withdrawn = true;
+  }
   if (std::exchange(canary_failures_, 0) + std::exchange(canary_refusals_, 0) > 0) note_.clear();
   AddEvent("revision " + std::to_string(revision) + " is no canary any more: " + why, now);
   is_changed_ = true;

@@ -55,6 +55,10 @@ struct ServiceAction {
   std::string reason;
 };
 
+/// Returns the sum of a metric over the ready replicas. Those with no value, or with one that is negative or no number,
+/// count like the mean of the others. Returns nullopt if there is no value, and 0 if there is no replica.
+std::optional<double> SumOfMetric(const std::vector<std::optional<double>>& of_ready);
+
 class ServiceScaler {
  public:
   /// `kept` must outlive the object; only this class and the caller that carries out its actions change it.
@@ -80,10 +84,13 @@ class ServiceScaler {
   void OnParked(std::int64_t replica, const Status& done, Time now);
   void OnWoken(std::int64_t replica, const Status& done, Time now);
 
+  /// Whether the replicas report the metric of the settings, if there is one.
+  void OnMetric(bool is_known);
+
   /// "cold", "parked", "starting", "hot", "updating", "canary", "failing", "deleting"
   std::string StateName() const;
   /// The present problem; empty if there is none.
-  std::string Note() const { return refusal_.empty() ? note_ : refusal_; }
+  std::string Note() const;
   const std::string& NoteOf(std::int64_t replica) const;
   const std::string& scaled() const { return scaled_; }
   const std::deque<wire::ServiceEvent>& events() const { return events_; }
@@ -139,7 +146,8 @@ class ServiceScaler {
   std::string note_;
   std::string refusal_;  // Why a replica could not be submitted.
   int wanted_ = 0;       // Ready replicas that the load needs.
-  int failures_ = 0;     // In a row.
+  bool is_metric_missing_ = false;
+  int failures_ = 0;  // In a row.
   int canary_failures_ = 0;
   int canary_refusals_ = 0;  // Submissions in a row. They say nothing about the revision.
   Time canary_retry_at_ = kNoTime;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <set>
 
@@ -506,6 +507,45 @@ TEST(ServiceScaler, AReplicaWhoseJobRanAgainIsNotReadyBeforeItAnswers) {
   EXPECT_EQ(world.Count("ready"), 0);
 }
 
+TEST(ServiceScaler, ACanaryThatIsTakenBackIsNotAFailedRevision) {
+  ServiceWorld world(Replicas(2, 4));
+  world.Seconds(5);
+  world.StartCanary(0.5);
+  world.Seconds(5);
+  world.scaler_->EndCanary("it was rolled back", world.now_);
+  EXPECT_TRUE(world.kept_.revisions.back().was_withdrawn);
+
+  ServiceWorld failing(Replicas(2, 4));
+  failing.Seconds(5);
+  failing.StartCanary(0.5);
+  failing.broken_.insert(2);
+  failing.Seconds(20);
+  ASSERT_EQ(failing.kept_.canary_revision, 0);
+  EXPECT_FALSE(failing.kept_.revisions.back().was_withdrawn);
+}
+
+TEST(ServiceScaler, SumsAMetricAndCountsBadValuesLikeTheMean) {
+  const double nan = std::nan("");
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(SumOfMetric({}), 0);
+  EXPECT_EQ(SumOfMetric({10, 30}), 40);
+  EXPECT_EQ(SumOfMetric({10, std::nullopt, 30, nan}), 80);
+  EXPECT_EQ(SumOfMetric({-5, 7}), 14);
+  EXPECT_EQ(SumOfMetric({nan, infinity, std::nullopt, -1}), std::nullopt);
+}
+
+TEST(ServiceScaler, NamesAMetricThatNoReplicaReports) {
+  wire::ServiceSettings settings = Replicas(1, 4);
+  settings.metric = "depth";
+  settings.target = 10;
+  ServiceWorld world(settings);
+  world.Seconds(5);
+  EXPECT_EQ(world.scaler_->Note(), "");
+  world.scaler_->OnMetric(false);
+  EXPECT_EQ(world.scaler_->Note(),
+            "no replica reports a value of 'depth' from 0 on; until one does, the number of replicas stays");
+}
+
 TEST(ServiceScaler, ChangesNothingWithoutNumbersOfTheFront) {
   ServiceWorld world(Replicas(0, 8));
   world.load_ = 4;
@@ -533,6 +573,17 @@ TEST(ServiceChecks, RefuseWhatCannotBeWithOneSentence) {
   EXPECT_NE(message([](S& s) { s.wait_s = 7200; }).find("--wait of 7200 s is not allowed: expected 1 s to 1 h"),
             std::string::npos);
   EXPECT_NE(message([](S& s) { s.idle_s = std::nan(""); }).find("--idle of nan s is not allowed"), std::string::npos);
+  const auto metric = [](const char* name, double target, double rps) {
+    return [=](S& s) {
+      s.metric = name;
+      s.target = target;
+      s.requests_per_second = rps;
+    };
+  };
+  EXPECT_EQ(message(metric("depth", 1000, 0)), "");  // Above --concurrency.
+  EXPECT_NE(message(metric("depth", 0, 0)).find("--target-metric 'depth' needs the value"), std::string::npos);
+  EXPECT_NE(message(metric("depth", 0, 5)).find("--target-metric and --rps exclude each other"), std::string::npos);
+  EXPECT_NE(message(metric("a\nb", 1, 0)).find("is not allowed: expected 1 to 64 bytes"), std::string::npos);
   for (const char* path : {"healthz", "/a b", "/a\nbind *:1", "/\"", "/a#b", "/a\\x"})
     EXPECT_NE(message([&](S& s) { s.health = path; }).find("is not a path"), std::string::npos) << path;
 }

@@ -8,6 +8,7 @@
 
 #include "platform/net/server_pem.h"
 #include "platform/net/tls.h"
+#include "platform/users/sealed_text.h"
 #include "platform/users/secret_file.h"
 
 namespace divvy {
@@ -19,6 +20,7 @@ constexpr std::size_t kBytesOfToken = 32;
 constexpr std::size_t kDigitsOfName = 32;
 constexpr std::string_view kCertificate = "cert-";
 constexpr std::string_view kTokens = "tokens-";
+constexpr std::string_view kSealPurpose = "certificate of service ";
 
 /// As RFC 6750 allows.
 bool IsToken(std::string_view token) {
@@ -48,7 +50,7 @@ std::string NameOfFile(std::string_view kind, std::string_view service, std::str
 
 }  // namespace
 
-Result<std::string> ApplySecrets(const wire::ServiceSecrets& secrets, const std::string& folder,
+Result<std::string> ApplySecrets(const wire::ServiceSecrets& secrets, const SecretPlace& place,
                                  wire::KeptService& kept) {
   std::vector<std::string> hashes = kept.token_hashes;
   if (secrets.removes_tokens || !secrets.tokens.empty()) hashes.clear();
@@ -72,23 +74,41 @@ Result<std::string> ApplySecrets(const wire::ServiceSecrets& secrets, const std:
                          " tokens, and the limit is 16; replace all of them with --token-file, or begin again with "
                          "--no-tokens --new-token");
   std::string certificate = secrets.removes_certificate ? "" : kept.certificate;
+  std::string sealed = secrets.removes_certificate ? "" : kept.sealed_certificate;
   if (!secrets.certificate.empty()) {
     DIVVY_TRY(const std::string pem, CheckServerPem(secrets.certificate));
     certificate = NameOfFile(kCertificate, kept.settings.name, pem);
-    ::mkdir(folder.c_str(), 0700);
-    const std::string path = folder + "/" + certificate;
+    sealed.clear();
+    if (!place.cluster_secret.empty()) {
+      DIVVY_TRY(sealed, SealText(place.cluster_secret, std::string(kSealPurpose) + kept.settings.name, pem));
+    }
+    ::mkdir(place.folder.c_str(), 0700);
+    const std::string path = place.folder + "/" + certificate;
     if (::access(path.c_str(), R_OK) != 0) DIVVY_CHECK(WriteSecret(path, pem, true));
   }
   kept.token_hashes = std::move(hashes);
   kept.certificate = std::move(certificate);
+  kept.sealed_certificate = std::move(sealed);
   return made;
 }
 
-Result<std::string> CertificatePath(const wire::KeptService& kept, const std::string& folder) {
+Result<std::string> CertificatePath(const wire::KeptService& kept, const SecretPlace& place) {
   if (kept.certificate.empty()) return std::string();
-  std::string path = folder + "/" + kept.certificate;
+  std::string path = place.folder + "/" + kept.certificate;
   if (::access(path.c_str(), R_OK) == 0) return path;
-  return NotFound("its certificate is not on this machine; set it again: divvy serve update " + kept.settings.name +
+  const std::string& name = kept.settings.name;
+  std::string why;
+  if (!kept.sealed_certificate.empty() && !place.cluster_secret.empty()) {
+    const auto pem = OpenText(place.cluster_secret, std::string(kSealPurpose) + name, kept.sealed_certificate);
+    // The row names the file by its content.
+    if (pem && NameOfFile(kCertificate, name, *pem) == kept.certificate) {
+      ::mkdir(place.folder.c_str(), 0700);
+      DIVVY_CHECK(WriteSecret(path, *pem, true));
+      return path;
+    }
+    why = ", and identity.pem here is not that of the controller where it was set";
+  }
+  return NotFound("its certificate is not on this machine" + why + "; set it again: divvy serve update " + name +
                   " --tls-cert FILE");
 }
 

@@ -15,12 +15,20 @@ namespace divvy {
 
 constexpr std::size_t kMostTokens = 16;
 
-/// Checks the secrets of a request and applies them to the row. Writes a certificate to its file in `folder`, durably.
-/// Returns the token that was made for the caller, or an empty text. The row is unchanged on an error.
-Result<std::string> ApplySecrets(const wire::ServiceSecrets& secrets, const std::string& folder,
+/// Where the secrets of services are.
+struct SecretPlace {
+  std::string folder;
+  /// A text that only the controllers know. The row has the certificate sealed with it. Empty: there is one controller.
+  std::string cluster_secret;
+};
+
+/// Checks the secrets of a request and applies them to the row. Writes a certificate to its file, durably. Returns the
+/// token that was made for the caller, or an empty text. The row is unchanged on an error.
+Result<std::string> ApplySecrets(const wire::ServiceSecrets& secrets, const SecretPlace& place,
                                  wire::KeptService& kept);
-/// The path of a service's certificate. Fails if the file is not on this machine.
-Result<std::string> CertificatePath(const wire::KeptService& kept, const std::string& folder);
+/// The path of a service's certificate. Writes the file if another controller has set the certificate. Fails if it is
+/// not on this machine.
+Result<std::string> CertificatePath(const wire::KeptService& kept, const SecretPlace& place);
 /// The path of the file with the hashes of its tokens, which is written if it does not exist.
 Result<std::string> TokensPath(const wire::KeptService& kept, const std::string& folder);
 /// The names of the files that a service needs.

@@ -25,7 +25,7 @@ class ServiceSecretsTest : public testing::Test {
   }
   ~ServiceSecretsTest() override { std::filesystem::remove_all(folder_); }
   std::string Refusal(const wire::ServiceSecrets& secrets) {
-    const auto applied = ApplySecrets(secrets, folder_, kept_);
+    const auto applied = ApplySecrets(secrets, {folder_, ""}, kept_);
     return applied ? "" : applied.error().message;
   }
   static std::string TextIn(const std::string& path) {
@@ -62,7 +62,7 @@ TEST_F(ServiceSecretsTest, MakesTokensUpToTheLimit) {
   wire::ServiceSecrets secrets;
   secrets.makes_token = true;
   std::set<std::string> made;
-  for (std::size_t i = 0; i < kMostTokens; ++i) made.insert(*ApplySecrets(secrets, folder_, kept_));
+  for (std::size_t i = 0; i < kMostTokens; ++i) made.insert(*ApplySecrets(secrets, {folder_, ""}, kept_));
   EXPECT_EQ(made.size(), kMostTokens);
   EXPECT_EQ(made.begin()->size(), 64U);
   EXPECT_NE(Refusal(secrets).find("would have 17 tokens, and the limit is 16"), std::string::npos);
@@ -86,7 +86,7 @@ TEST_F(ServiceSecretsTest, KeepsACertificateInAPrivateFile) {
   wire::ServiceSecrets secrets;
   secrets.certificate = MakeTlsIdentity("chat", TimeFromSeconds(static_cast<double>(std::time(nullptr))))->pem;
   EXPECT_EQ(Refusal(secrets), "");
-  const std::string path = *CertificatePath(kept_, folder_);
+  const std::string path = *CertificatePath(kept_, {folder_, ""});
   EXPECT_EQ(ModeOf(path), 0600U);
   EXPECT_NE(TextIn(path).find("PRIVATE KEY"), std::string::npos);
   EXPECT_EQ(wire::Encode(kept_).find("PRIVATE KEY"), std::string::npos) << "the store does not have the key";
@@ -96,12 +96,49 @@ TEST_F(ServiceSecretsTest, KeepsACertificateInAPrivateFile) {
   EXPECT_EQ(kept_.certificate, before);
 }
 
+TEST_F(ServiceSecretsTest, AnotherControllerWithTheSameIdentityGetsTheCertificate) {
+  wire::ServiceSecrets secrets;
+  secrets.certificate = MakeTlsIdentity("chat", TimeFromSeconds(static_cast<double>(std::time(nullptr))))->pem;
+  ASSERT_TRUE(ApplySecrets(secrets, {folder_, "the identity of the cluster"}, kept_));
+  const std::string row = wire::Encode(kept_);
+  EXPECT_EQ(row.find("PRIVATE KEY"), std::string::npos);
+  EXPECT_EQ(row.find(kept_.sealed_certificate.substr(0, 20)) == std::string::npos, kept_.sealed_certificate.empty());
+  const std::string here = TextIn(*CertificatePath(kept_, {folder_, "the identity of the cluster"}));
+
+  const std::string far = folder_ + "/far";
+  EXPECT_EQ(TextIn(*CertificatePath(kept_, {far, "the identity of the cluster"})), here);
+  EXPECT_EQ(ModeOf(far + "/" + kept_.certificate), 0600U);
+
+  const auto refusal = [this](const wire::KeptService& kept, const std::string& secret) {
+    const auto path = CertificatePath(kept, {folder_ + "/elsewhere", secret});
+    return path ? "" : path.error().message;
+  };
+  EXPECT_NE(refusal(kept_, "another identity").find("identity.pem here is not that of the controller"),
+            std::string::npos);
+  EXPECT_NE(refusal(kept_, "").find("its certificate is not on this machine; set it again"), std::string::npos);
+  wire::KeptService changed = kept_;
+  changed.settings.name = "other";  // A row of another service with this text.
+  EXPECT_NE(refusal(changed, "the identity of the cluster"), "");
+  changed = kept_;
+  changed.sealed_certificate[30] = changed.sealed_certificate[30] == 'A' ? 'B' : 'A';
+  EXPECT_NE(refusal(changed, "the identity of the cluster"), "");
+  for (const char* text : {"A", "AAAA", "====", "....", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}) {
+    changed.sealed_certificate = text;
+    EXPECT_NE(refusal(changed, "the identity of the cluster"), "") << text;
+  }
+
+  wire::ServiceSecrets removal;
+  removal.removes_certificate = true;
+  ASSERT_TRUE(ApplySecrets(removal, {folder_, "the identity of the cluster"}, kept_));
+  EXPECT_EQ(kept_.sealed_certificate, "");
+}
+
 TEST_F(ServiceSecretsTest, RemovesFilesThatNoServiceNeeds) {
   wire::ServiceSecrets secrets;
   secrets.makes_token = true;
-  ASSERT_TRUE(ApplySecrets(secrets, folder_, kept_));
+  ASSERT_TRUE(ApplySecrets(secrets, {folder_, ""}, kept_));
   const std::string old = *TokensPath(kept_, folder_);
-  ASSERT_TRUE(ApplySecrets(secrets, folder_, kept_));
+  ASSERT_TRUE(ApplySecrets(secrets, {folder_, ""}, kept_));
   const std::string now = *TokensPath(kept_, folder_);
   std::ofstream(folder_ + "/front-1.cfg") << "other";
   std::set<std::string> needed;

@@ -386,6 +386,14 @@ std::optional<double> MetricStore::MeanOf(const samples::Subject& subject, sampl
   return history->MeanOf(metric, seconds);
 }
 
+std::optional<double> MetricStore::OwnOf(const samples::Subject& job, const std::string& name,
+                                         samples::Second now) const {
+  const auto at = jobs_.find(job);
+  if (at == jobs_.end() || at->second.seconds.newest() <= FreshSince(now)) return std::nullopt;
+  const auto value = at->second.track.own().find(name);
+  return value == at->second.track.own().end() ? std::nullopt : std::optional(value->second);
+}
+
 std::map<samples::Subject, MetricStore::Newest> MetricStore::Latest(samples::Second now) const {
   std::map<samples::Subject, Newest> latest;
   for (const auto& [subject, history] : histories_) {

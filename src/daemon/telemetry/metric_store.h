@@ -60,6 +60,8 @@ class MetricStore {
   /// The mean over the last `seconds` sampled seconds of one subject; nullopt where Latest would omit it.
   std::optional<double> MeanOf(const samples::Subject& subject, samples::Metric metric, samples::Second seconds,
                                samples::Second now) const;
+  /// The last value of a metric that a job reports itself; nullopt if it never did, or where Latest would omit the job.
+  std::optional<double> OwnOf(const samples::Subject& job, const std::string& name, samples::Second now) const;
   /// The newest sample of every subject that was sampled in the last half minute, plus two sampling periods.
   std::map<samples::Subject, Newest> Latest(samples::Second now) const;
   /// The sum of the utilisation of all GPUs.

@@ -11,6 +11,11 @@ namespace {
 /// Timeout of one step of the library: the minimum, and the slowest link that is still waited for.
 constexpr Duration kLibraryTimeout = 20s;
 constexpr std::uint64_t kSlowestBytesPerSecond = 500'000'000;
+/// A process that uses at least a twentieth of a CPU copies, and gets more time. New host memory may be slow: a virtual
+/// machine can need a minute for 4 GiB.
+constexpr std::uint64_t kTicksOfWork = 100;
+constexpr Duration kLongestWork = 60s;
+constexpr std::uint64_t kSlowestWork = 50'000'000;
 /// A library dials at least twice a second.
 constexpr Duration kDialTimeout = 5s;
 constexpr Duration kDialAgain = 10ms;
@@ -132,16 +137,7 @@ void Relocation::Step() {
     for (const Slot slot : those) TellDriver(slot, is_upwards() ? step_from_ - 1 : step_from_ + 1);
     return;
   }
-  const Duration timeout =
-      kLibraryTimeout + std::chrono::seconds(static_cast<std::int64_t>(plan_.bytes / kSlowestBytesPerSecond));
-  loop_.After(timeout, [this, step, timeout, alive = std::weak_ptr<bool>(is_alive_)] {
-    if (alive.expired() || step != step_) return;
-    std::set<Slot> late;
-    for (const auto& [id, slot] : told_) late.insert(slot);
-    told_.clear();
-    for (const Slot slot : late) Fail(slot, "it did not answer within " + std::to_string(timeout / 1s) + " s");
-    OnStepEnd();
-  });
+  AwaitLibraries(kLibraryTimeout + TimeFor(kSlowestBytesPerSecond), Duration(0));
   // The node continues the processes of a displaced tenant at the same time as it asks for the return.
   if (is_upwards()) LookLater();
   else LookAtThoseThatStand();
@@ -149,6 +145,34 @@ void Relocation::Step() {
   // A process that could not be reached has ended, but is removed from the table only in the loop's next iteration.
   loop_.At(loop_.Now(), [this, step, alive = std::weak_ptr<bool>(is_alive_)] {
     if (!alive.expired() && step == step_) OnStepEnd();
+  });
+}
+
+Duration Relocation::TimeFor(std::uint64_t bytes_per_second) const {
+  return std::chrono::seconds(static_cast<std::int64_t>(plan_.bytes / bytes_per_second));
+}
+
+std::map<Slot, std::uint64_t> Relocation::CpuTicksOfTold() const {
+  std::map<Slot, std::uint64_t> ticks;
+  for (const auto& [id, slot] : told_) {
+    const auto stat = ReadProcessStat(static_cast<pid_t>(tenant_.processes().at(slot).pid));
+    ticks[slot] = stat ? stat->cpu_ticks : 0;
+  }
+  return ticks;
+}
+
+// Fails the processes that have not answered after `timeout`, unless all of them are still at work.
+void Relocation::AwaitLibraries(Duration timeout, Duration waited) {
+  loop_.After(timeout, [this, step = step_, waited = waited + timeout, before = CpuTicksOfTold(),
+                        alive = std::weak_ptr<bool>(is_alive_)] {
+    if (alive.expired() || step != step_) return;
+    const std::map<Slot, std::uint64_t> now = CpuTicksOfTold();
+    const bool all_work =
+        std::ranges::all_of(now, [&](const auto& one) { return one.second >= before.at(one.first) + kTicksOfWork; });
+    if (all_work && waited < kLongestWork + TimeFor(kSlowestWork)) return AwaitLibraries(kLibraryTimeout, waited);
+    told_.clear();
+    for (const auto& [slot, ticks] : now) Fail(slot, "it did not answer within " + std::to_string(waited / 1s) + " s");
+    OnStepEnd();
   });
 }
 

@@ -73,6 +73,11 @@ class Relocation {
   void Fail(Slot slot, const std::string& why);
   void LookAtThoseThatStand();
   void LookLater();
+  /// Returns the time to move the bytes of the plan at this rate.
+  Duration TimeFor(std::uint64_t bytes_per_second) const;
+  void AwaitLibraries(Duration timeout, Duration waited);
+  /// Returns the CPU time of the processes that have not answered.
+  std::map<Slot, std::uint64_t> CpuTicksOfTold() const;
   const std::vector<std::string>& onto() const { return way_ == Way::kUp ? plan_.to : plan_.from; }
 
   EventLoop& loop_;

@@ -234,6 +234,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
     if (field == 4) stat.parent = static_cast<pid_t>(value);
     if (field == 6) stat.session = static_cast<pid_t>(value);
     if (field == 9) stat.is_exiting = (value & kExiting) != 0;
+    if (field == 14 || field == 15) stat.cpu_ticks += value;  // User and system time.
     if (field == 20) stat.threads = static_cast<int>(value);
     if (field == 22) stat.start_ticks = value;
     if (field == 52) stat.exit_status = static_cast<int>(value);

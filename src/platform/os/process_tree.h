@@ -22,7 +22,8 @@ struct ProcessStat {
   pid_t session = 0;
   char state = '?';  // As in ps; 'Z': has ended and waits to be reaped.
   int threads = 0;
-  bool is_exiting = false;  // The process is exiting; its files may stay open for another moment.
+  bool is_exiting = false;      // The process is exiting; its files may stay open for another moment.
+  std::uint64_t cpu_ticks = 0;  // CPU time of all its threads.
   std::uint64_t start_ticks = 0;
   int exit_status = 0;  // As waitpid() returns it. Set only for 'Z'; 0 if we may not inspect the process.
 };

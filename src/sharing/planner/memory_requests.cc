@@ -64,7 +64,22 @@ bool MemoryRequests::AnswerRequest(AllocationRequest& want) {
     return Deny(want, "it was damaged while it was moved; divvy cancel " + std::to_string(tenant.id.job) +
                           ", then submit it again");
   if (tenant.state != State::kHere || ceilings_.IsLowering(want.tenant, want.device)) return false;
-  return need <= tenant.share.memory_request ? AnswerRight(want, tenant, need) : AnswerLoan(want, tenant, need);
+  if (need > tenant.share.memory_request) return AnswerLoan(want, tenant, need);
+  return tenant.lodges_on ? AnswerLodger(want, tenant, need) : AnswerRight(want, tenant, need);
+}
+
+/// Takes nothing from tenants that are planned there: if memory is short, it gets its right at home.
+bool MemoryRequests::AnswerLodger(const AllocationRequest& want, Tenant& tenant, Bytes need) {
+  const Device& device = tenant.devices[want.device];
+  const Room room = repayment_.MakeRoom(device.gpu, need - device.ceiling, &tenant, Right::kLoan, nullptr);
+  if (room == Room::kReady) {
+    Grant(want, tenant, need, tenant.share.memory_request);
+    return true;
+  }
+  if (room == Room::kNone && repayment_.SendHome(tenant) == Room::kNone)
+    return Deny(want, "there is no room on GPU " + std::to_string(device.gpu));
+  actions_.SetWaits(want.tenant, "waits until it is back on its planned GPU");
+  return false;
 }
 
 bool MemoryRequests::AnswerRight(const AllocationRequest& want, Tenant& tenant, Bytes need) {

@@ -36,6 +36,7 @@ class MemoryRequests {
 
   Bytes NeedOf(const AllocationRequest& want) const;
   bool AnswerRequest(AllocationRequest& want);
+  bool AnswerLodger(const AllocationRequest& want, Tenant& tenant, Bytes need);
   bool AnswerRight(const AllocationRequest& want, Tenant& tenant, Bytes need);
   bool AnswerLoan(AllocationRequest& want, Tenant& tenant, Bytes need);
   Bytes GrowthRoom(GpuIndex gpu) const;

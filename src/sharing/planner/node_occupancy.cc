@@ -200,6 +200,14 @@ void NodeOccupancy::SetActivity(TenantId id, bool is_active, Time now) {
   if (is_active) tenant->last_active = now;
 }
 
+void NodeOccupancy::SetTimeUsed(TenantId id, GpuShare in_last_second) {
+  Tenant* tenant = Find(id);
+  if (tenant == nullptr) return;
+  constexpr std::int32_t kSeconds = 4;  // The time constant of the mean.
+  tenant->time_used =
+      GpuShare((tenant->time_used.ten_thousandths() * (kSeconds - 1) + in_last_second.ten_thousandths()) / kSeconds);
+}
+
 void NodeOccupancy::SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park) {
   Tenant* tenant = Find(id);
   if (tenant == nullptr) return;
@@ -248,15 +256,24 @@ GpuLoad NodeOccupancy::LoadOf(GpuIndex gpu, const Tenant* except) const {
     ForEachOccupied(tenant, [&](unsigned device, GpuIndex held) {
       if (held != gpu) return;
       load.ceilings += tenant.devices[device].ceiling;
+      ++load.tenants;
+      if (tenant.lodges_on == gpu) return;
       load.requests += tenant.share.memory_request;
       load.compute += tenant.share.compute_request.ten_thousandths();
-      ++load.tenants;
     });
   }
   return load;
 }
 
 Bytes NodeOccupancy::Free(GpuIndex gpu) const { return gpus_.at(gpu).capacity - LoadOf(gpu).ceilings; }
+
+GpuShare NodeOccupancy::TimeUsedOn(GpuIndex gpu) const {
+  GpuShare sum;
+  for (const auto& [id, tenant] : tenants_) {
+    if (Occupies(tenant, gpu)) sum = sum + tenant.time_used;
+  }
+  return sum;
+}
 
 bool NodeOccupancy::IsOpen(GpuIndex gpu) const {
   const Gpu& at = gpus_.at(gpu);
@@ -306,6 +323,18 @@ bool NodeOccupancy::RequestsFit(const Tenant& tenant, const std::vector<GpuIndex
     if (others.compute + tenant.share.compute_request.ten_thousandths() > GpuShare::kWhole) return false;
   }
   return true;
+}
+
+bool NodeOccupancy::FitsPlan(const Tenant& tenant, GpuIndex gpu) const {
+  Bytes memory = tenant.share.memory_request;
+  GpuShare compute = tenant.share.compute_request;
+  for (const auto& [id, other] : tenants_) {
+    const bool is_planned = std::ranges::any_of(other.devices, [&](const Device& at) { return at.planned_gpu == gpu; });
+    if (&other == &tenant || !is_planned) continue;
+    memory += other.share.memory_request;
+    compute = compute + other.share.compute_request;
+  }
+  return memory <= gpus_.at(gpu).capacity && compute <= GpuShare(GpuShare::kWhole);
 }
 
 bool NodeOccupancy::IsAnyInFlight() const {

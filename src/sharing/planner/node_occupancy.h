@@ -44,6 +44,7 @@ class NodeOccupancy {
   /// tenant is neither on its GPU nor leaving it.
   bool SetUse(TenantId id, unsigned device, Bytes used_and_residual);
   void SetActivity(TenantId id, bool is_active, Time now);
+  void SetTimeUsed(TenantId id, GpuShare in_last_second);
   void SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park);
   void WantWake(TenantId id);
   /// Sets the time of the decision that begins, and forgets refusals that have ended.
@@ -70,6 +71,7 @@ class NodeOccupancy {
   /// Cost of the following queries about one GPU: O(tenants).
   GpuLoad LoadOf(GpuIndex gpu, const Tenant* except = nullptr) const;
   Bytes Free(GpuIndex gpu) const;
+  GpuShare TimeUsedOn(GpuIndex gpu) const;
   bool IsOpen(GpuIndex gpu) const;  // Usable, not withheld and without a whole job.
   bool IsIdle(const Tenant& tenant) const;
   bool HasStayed(const Tenant& tenant) const;
@@ -81,6 +83,9 @@ class NodeOccupancy {
   Time NextRefusalEnd() const;
   /// Returns true if the tenant's requests fit on these GPUs next to those of all other tenants.
   bool RequestsFit(const Tenant& tenant, const std::vector<GpuIndex>& to) const;
+  /// Returns true if the tenant's request fits on the GPU next to those of the tenants that are planned there, wherever
+  /// they are now.
+  bool FitsPlan(const Tenant& tenant, GpuIndex gpu) const;
   bool IsAnyInFlight() const;
   /// Returns true if a parked tenant has a waiting call.
   bool IsParkedWaiting() const;

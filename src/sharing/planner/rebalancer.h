@@ -12,14 +12,21 @@ class Rebalancer {
       : node_(node), actions_(actions), mover_(mover), requests_(requests), pins_(pins) {}
 
   void ParkIdle();
-  /// Moves one of several busy tenants of a GPU to a GPU that is empty or has only idle tenants. Moves one tenant at a
-  /// time, and only while nothing else is pending.
+  /// Sends tenants that lodge on a GPU home when its own tenants need its time.
+  void EndLodging();
+  /// Moves one of several busy tenants of a GPU to a GPU that is empty or has only idle tenants, or one that uses more
+  /// than its request to a GPU whose tenants leave most of its time. Moves one tenant at a time, and only while nothing
+  /// else is pending.
   void Spread();
 
  private:
-  bool IsQuiet(GpuIndex gpu);
+  /// How much the tenants of a GPU leave. The emptiest GPUs are filled first.
+  enum class Quiet { kEmpty, kIdle, kHardlyUsed };
+  bool Is(GpuIndex gpu, Quiet quiet);
+  bool AreAllIdle(GpuIndex gpu);
+  bool IsHardlyUsed(GpuIndex gpu);
   bool HasStoodEmpty(GpuIndex gpu);
-  bool SpreadFrom(GpuIndex crowded, GpuIndex quiet);
+  bool SpreadFrom(GpuIndex crowded, GpuIndex quiet, bool only_borrowers);
 
   NodeOccupancy& node_;
   ActionTracker& actions_;

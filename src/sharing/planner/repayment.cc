@@ -65,7 +65,7 @@ bool Repayment::IsMoreComing(GpuIndex gpu, const Tenant* except) const {
     if (&tenant == except || !is_arriving || tenant.is_lost) return false;
     return std::any_of(tenant.devices.begin(), tenant.devices.end(), [&](const Device& device) {
       return device.target.value_or(device.gpu) == gpu &&
-             device.ceiling > std::min(device.used, tenant.share.memory_request);
+             (tenant.lodges_on == gpu || device.ceiling > std::min(device.used, tenant.share.memory_request));
     });
   });
 }

@@ -29,6 +29,8 @@ class Repayment {
   /// Makes `needed` bytes free on `gpu` for `owner`; null: to get back within the capacity. Takes one step at a time
   /// and waits for orders in flight first. Sets `why`, unless null, if it returns Room::kNone for a request.
   Room MakeRoom(GpuIndex gpu, Bytes needed, const Tenant* owner, Right right, std::string* why);
+  /// Moves a tenant that lodges back to its planned GPUs, so that it has its right there.
+  Room SendHome(Tenant& tenant) { return mover_.SendHome(tenant); }
   /// Lowers ceilings above the tenant's limit, unless the memory is in use. Reclaims room on GPUs that residuals or a
   /// changed capacity pushed over their capacity.
   void KeepBounds();

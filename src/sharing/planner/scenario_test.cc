@@ -11,6 +11,7 @@
 //   free NAME 10G [device=0] | pool NAME 10G      frees memory; marks this much of its use as free in its own pools
 //   residual NAME 1G                  the driver counts this much more
 //   active NAME | idle NAME | calls NAME       busy; idle; a call waits at its parked gate
+//   uses NAME 0.3                     it has had this share of its GPU's time for long
 //   cannot NAME WHY                   can neither be moved nor parked from now on
 //   resize NAME [request=..] [limit=..]
 //   take NAME 0,1 | give NAME         a job that needs these whole GPUs arrives; ends
@@ -115,7 +116,7 @@ class Scenario {
         {"fate", &Scenario::SetFate},      {"advance", &Scenario::Advance},  {"finish", &Scenario::Finish},
         {"restart", &Scenario::Restart},   {"show", &Scenario::Show},        {"bound", &Scenario::Bound},
         {"why", &Scenario::Why},           {"pin", &Scenario::Pin},          {"ended", &Scenario::End},
-        {"withhold", &Scenario::Withhold}, {"left", &Scenario::Left},
+        {"withhold", &Scenario::Withhold}, {"left", &Scenario::Left},        {"uses", &Scenario::Uses},
     };
     Words words(text);
     is_begun_ = words.At(0) == "begin";
@@ -232,6 +233,10 @@ class Scenario {
   void Calls(Words& words) {
     node_.planner.SetActivity(IdOf(words), true, node_.now);
     node_.planner.WantWake(IdOf(words));
+    Rest();
+  }
+  void Uses(Words& words) {
+    for (int second = 0; second < 60; ++second) node_.planner.SetTimeUsed(IdOf(words), TimeOf(words.At(2), 0));
     Rest();
   }
   void Cannot(Words& words) { node_.planner.SetCannot(IdOf(words), words.At(2), words.At(2)); }

@@ -72,6 +72,7 @@ void SharePlanner::SetUse(TenantId id, unsigned device, Bytes used_and_residual)
 
 void SharePlanner::SetLeft(TenantId id, unsigned device, Bytes left) { parts_->repayment.SetLeft(id, device, left); }
 
+void SharePlanner::SetTimeUsed(TenantId id, GpuShare in_last_second) { parts_->node.SetTimeUsed(id, in_last_second); }
 void SharePlanner::SetActivity(TenantId id, bool is_active, Time now) { parts_->node.SetActivity(id, is_active, now); }
 
 void SharePlanner::SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park) {
@@ -150,6 +151,7 @@ std::vector<IssuedAction> SharePlanner::Decide(Time now) {
   }
   parts.repayment.LowerLeaving();
   parts.rebalancer.ParkIdle();
+  parts.rebalancer.EndLodging();
   parts.rebalancer.Spread();
   return parts.actions.Take();
 }

@@ -73,6 +73,8 @@ class SharePlanner {
   void SetLeft(TenantId id, unsigned device, Bytes left);
   /// `is_active`: since the last call, the tenant launched work or waited for its turn. An active parked tenant wakes.
   void SetActivity(TenantId id, bool is_active, Time now);
+  /// Call once a second with the share of a GPU's time that the tenant had: of the GPU where it had most.
+  void SetTimeUsed(TenantId id, GpuShare in_last_second);
   /// Sets why a tenant cannot move or park; empty means that it can. The library never withdraws a reason; the keeper
   /// does, after a change of backend.
   void SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park);

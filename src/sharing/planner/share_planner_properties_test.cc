@@ -167,7 +167,11 @@ class History {
     node_.pages.at(*id).devices[0].pooled = Bytes(used.count() / (1 + Draw(8)));
   }
   void SetActive() {
-    if (const auto id = Any()) node_.planner.SetActivity(*id, Draw(2) == 0, node_.now);
+    const auto id = Any();
+    if (!id) return;
+    node_.planner.SetActivity(*id, Draw(2) == 0, node_.now);
+    const GpuShare used(Draw(2) == 0 ? Draw(500) : Draw(GpuShare::kWhole));
+    for (int second = 0; second < 8; ++second) node_.planner.SetTimeUsed(*id, used);
   }
   void ParkOne() {
     if (const auto id = Any()) (void)node_.planner.ParkByUser(*id).has_value();
@@ -277,7 +281,7 @@ class History {
       Bytes requests;
       for (const auto& [id, tenant] : node_.planner.tenants()) {
         const bool is_there = Occupies(tenant, gpu) || id == newcomer;
-        if (is_there) requests += tenant.share.memory_request;
+        if (is_there && tenant.lodges_on != gpu) requests += tenant.share.memory_request;
       }
       const std::vector<GpuIndex> from = GpusOf(*node_.planner.Find(newcomer));
       const bool was_there = std::count(from.begin(), from.end(), gpu) > 0;

@@ -19,14 +19,25 @@ void TenantMover::PlaceNew(Tenant& tenant, const std::vector<GpuIndex>& to) {
   tenant.last_move = node_.now();
 }
 
-Room TenantMover::StartMove(Tenant& tenant, const std::vector<GpuIndex>& to) {
+Room TenantMover::SendHome(Tenant& tenant) {
+  std::vector<GpuIndex> home;
+  for (const Device& device : tenant.devices) home.push_back(device.planned_gpu);
+  if (home == GpusOf(tenant)) {  // Guests there hold their requests, and go home themselves.
+    tenant.lodges_on.reset();
+    return Room::kUnderWay;
+  }
+  const bool is_open = std::ranges::all_of(home, [this](GpuIndex gpu) { return node_.IsOpen(gpu); });
+  return is_open && node_.WhyStays(tenant).empty() ? StartMove(tenant, home) : Room::kNone;
+}
+
+Room TenantMover::StartMove(Tenant& tenant, const std::vector<GpuIndex>& to, bool lodges) {
   const std::vector<GpuIndex> from = GpusOf(tenant);
   bool is_lowering = false;
   std::vector<GpuIndex> fresh;
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (to[i] != from[i]) fresh.push_back(to[i]);
   }
-  if (!node_.RequestsFit(tenant, fresh)) return Room::kNone;
+  if (!lodges && !node_.RequestsFit(tenant, fresh)) return Room::kNone;
   for (unsigned device = 0; device < to.size(); ++device) {
     const Device& at = tenant.devices[device];
     if (to[device] == from[device] || node_.Free(to[device]) >= at.ceiling) continue;
@@ -45,6 +56,7 @@ Room TenantMover::StartMove(Tenant& tenant, const std::vector<GpuIndex>& to) {
   if (is_lowering) return Room::kUnderWay;
   tenant.state = State::kMoving;
   for (std::size_t i = 0; i < to.size(); ++i) tenant.devices[i].target = to[i];
+  if (lodges) tenant.lodges_on = to.front();
   actions_.Issue(Move{tenant.id, from, to});
   return Room::kReady;
 }
@@ -101,9 +113,16 @@ void ForgetTargets(Tenant& tenant) {
   for (Device& device : tenant.devices) device.target.reset();
 }
 
+/// Once it is on another GPU than the one where it lodged or was to lodge.
+void ForgetLodging(Tenant& tenant) {
+  if (std::ranges::none_of(tenant.devices, [&](const Device& device) { return tenant.lodges_on == device.gpu; }))
+    tenant.lodges_on.reset();
+}
+
 void GoToHost(Tenant& tenant, ParkedBy by, Time now) {
   ForgetTargets(tenant);
   tenant.state = State::kParked;
+  tenant.lodges_on.reset();
   tenant.parked_by = by;
   tenant.last_move = now;
   for (Device& device : tenant.devices) device.ceiling = Bytes(0);
@@ -112,6 +131,7 @@ void GoToHost(Tenant& tenant, ParkedBy by, Time now) {
 void Arrive(Tenant& tenant, Time now) {
   for (Device& device : tenant.devices) device.gpu = device.target.value_or(device.gpu);
   ForgetTargets(tenant);
+  ForgetLodging(tenant);
   tenant.state = State::kHere;
   tenant.parked_by = ParkedBy::kNobody;
   tenant.wants_to_wake = false;
@@ -135,6 +155,7 @@ void TenantMover::OnMoved(Tenant& tenant, const Done& done, Time now) {
     return;
   }
   ForgetTargets(tenant);
+  ForgetLodging(tenant);
   tenant.state = State::kHere;
 }
 

@@ -19,7 +19,10 @@ class TenantMover {
 
   void PlaceNew(Tenant& tenant, const std::vector<GpuIndex>& to);
   /// Returns kUnderWay if ceilings must be lowered first. The caller has checked that the tenant may be moved.
-  Room StartMove(Tenant& tenant, const std::vector<GpuIndex>& to);
+  /// `lodges`: the request need not fit there, and is not held there.
+  Room StartMove(Tenant& tenant, const std::vector<GpuIndex>& to, bool lodges = false);
+  /// Moves a tenant that lodges back to its planned GPUs, and lets it hold its request there.
+  Room SendHome(Tenant& tenant);
   void StartPark(Tenant& tenant, ParkedBy by, const std::string& why);
   void StartWake(Tenant& tenant, const std::vector<GpuIndex>& to);
   /// Starts the moves of a plan for `packing`. If the tenants block each other, parks one of them first, preferably one

@@ -20,9 +20,10 @@ struct ServiceSettings {
   std::int64_t concurrency = 1;    // Requests that a replica gets at a time; more wait in the front's queue.
   double target = 0;               // Requests in flight per replica to scale for. 0: 0.7 of `concurrency`.
   double requests_per_second = 0;  // Above 0: replicas for this many requests per second each, instead of `target`.
-  std::string health;              // Path of a health check over HTTP. Empty: the port accepts connections.
-  double idle_s = 600;             // Without requests for this long, the last replica is parked or stopped.
-  double up_delay_s = 0;           // More replicas must be needed for this long, and fewer for this long.
+  std::string metric;     // `target` is of this metric, which the replicas report. Empty: of requests in flight.
+  std::string health;     // Path of a health check over HTTP. Empty: the port accepts connections.
+  double idle_s = 600;    // Without requests for this long, the last replica is parked or stopped.
+  double up_delay_s = 0;  // More replicas must be needed for this long, and fewer for this long.
   double down_delay_s = 300;
   double ready_within_s = 600;      // From the start of its process until a replica is ready.
   double wait_s = 60;               // How long the front holds a request that no replica takes.
@@ -39,8 +40,9 @@ struct ServiceRevision {
   std::int64_t number = 0;
   JobSpec spec;
   double made = 0;
-  bool was_healthy = false;  // A replica of it was ready once.
-  std::string note;          // Why it was given up.
+  bool was_healthy = false;    // A replica of it was ready once.
+  std::string note;            // Why it was given up.
+  bool was_withdrawn = false;  // It was given up, as a canary, without having failed.
 };
 
 /// Secrets in a request. They are in no answer and in no log. Empty members change nothing.
@@ -84,6 +86,7 @@ struct KeptService {
   std::vector<ServiceReplica> replicas;
   std::vector<std::string> token_hashes;  // SHA-256, in capital letters. Empty: everybody may use the service.
   std::string certificate;                // The name of the file with certificate and key. Empty: no TLS.
+  std::string sealed_certificate;         // Its content for other controllers, which have the same identity.
   bool is_deleted = false;                // It is removed once its replicas have ended.
 };
 
@@ -105,7 +108,7 @@ struct ServiceEvent {
 
 struct ServiceRevisionView {
   std::int64_t number = 0;
-  std::string state;  // "current", "new", "canary", "healthy", "failed", "never started"
+  std::string state;  // "current", "new", "canary", "healthy", "failed", "withdrawn", "never started"
   std::string command;
   double made = 0;
   std::string note;
@@ -146,8 +149,9 @@ struct ServiceView {
   std::int64_t queued = 0;  // Requests among them that wait for a replica.
   double requests_per_second = 0;
   std::int64_t requests = 0;
-  std::int64_t errors = 0;  // Answers with a status from 500 on.
-  double queue_time_s = 0;  // Means over the last 1,024 requests.
+  std::int64_t errors = 0;       // Answers with a status from 500 on.
+  std::optional<double> metric;  // The sum of settings.metric over the replicas. Null: unknown.
+  double queue_time_s = 0;       // Means over the last 1,024 requests.
   double answer_time_s = 0;
   // The requests that replicas answered in the present minute and the four before. Null: there were none.
   std::int64_t recent_requests = 0;

@@ -148,6 +148,29 @@ export const elementsOf = (value) => {
   const elements = listOf(answer.elements, { id: 0, parameters: {}, metrics: {} });
   return { ...answer, elements: elements.map((one) => ({ ...one, parameters: only(one.parameters, (text) => typeof text === 'string'), metrics: only(one.metrics, Number.isFinite) })) };
 };
+const kService = { name: '', user: '', state: '', url: '', settings: {}, revision: 0, hot: 0, starting: 0, parked: 0, draining: 0, in_flight: 0, queued: 0, requests_per_second: 0, requests: 0, errors: 0, metric: null, latency_p50_s: null, latency_p95_s: null, latency_p99_s: null, gpus: 0, cost_per_1000_requests: null, last_wake_s: 0, scaled: '', note: '' };
+const kSettings = { min_replicas: 0, max_replicas: 0, metric: '' };
+const withSettings = (service) => ({ ...service, settings: shaped(service.settings, kSettings) });
+export const servicesOf = (value) => unique(listOf(value, kService), 'name').map(withSettings);
+export const serviceOf = (value) => {
+  const service = shaped(value, { ...kService, replicas: [], revisions: [], events: [] });
+  return {
+    ...withSettings(service),
+    canary: isObject(service.canary) ? shaped(service.canary, { revision: 0, share: 0, requests: 0, errors: 0 }) : null,
+    replicas: unique(listOf(service.replicas, { number: 0, job: 0, revision: 0, state: '', address: '', in_flight: 0, since: 0, note: '' }), 'number'),
+    revisions: unique(listOf(service.revisions, { number: 0, state: '', command: '', note: '' }), 'number'),
+    events: listOf(service.events, { at: 0, text: '' }),
+  };
+};
+const kSweep = { id: 0, name: '', user: '', state: '', method: '', metric: '', goal: '', resource: '', early_terminate: '', min_iter: 0, max_iter: 0, eta: 0, trials: 0, waiting: 0, running: 0, paused: 0, stopped: 0, ended: 0, best_trial: null, best: null, note: '' };
+export const sweepsOf = (value) => unique(listOf(value, kSweep), 'id');
+export const sweepOf = (value) => {
+  const sweep = shaped(value, { ...kSweep, parameters: [], list: [] });
+  const trials = unique(listOf(sweep.list, { id: 0, trial: 0, state: '', parameters: {}, best: null, best_at: 0, last: null, last_at: 0, rungs: [], note: '' }), 'trial');
+  // Users choose the names of parameters.
+  const only = (values) => Object.assign(Object.create(null), Object.fromEntries(Object.entries(values).filter(([, text]) => typeof text === 'string')));
+  return { ...sweep, parameters: [...new Set(texts(sweep.parameters))], list: trials.map((one) => ({ ...one, parameters: only(one.parameters), rungs: one.rungs.map((rung) => (Number.isFinite(rung) ? rung : null)) })) };
+};
 const kParameter = { name: '', type: '', is_optional: false, is_multiple: false, min: null, max: null, choices: [], description: '' };
 export const valohaiOf = (value) => {
   const answer = shaped(value, { problems: [], steps: [], tasks: [], refusal: '' });
