@@ -42,8 +42,8 @@ class SliceTenants {
   /// Call this periodically. Checks now and then whether the MIG instances still exist; another program may have
   /// destroyed them.
   void Look();
-  /// Call this repeatedly after the keeper's directory was deleted. Destroys the MIG instances of jobs that have ended.
-  /// Returns false when the keeper may end: all are gone, or cannot be destroyed.
+  /// Call this repeatedly after the keeper's directory was deleted. Destroys the MIG instances that no program has used
+  /// for a while. Returns false when the keeper may end: all are gone, or cannot be destroyed.
   bool Leave();
 
   bool HasSlices(GpuIndex gpu) const;
