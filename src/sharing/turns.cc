@@ -35,7 +35,8 @@ void Turns::Add(TenantId id, GpuShare weight, GpuShare limit, bool is_interactiv
   entry.limit = std::max(limit, GpuShare(1));
   entry.is_interactive = is_interactive;
   entry.budget = is_new ? LeastBudget(entry) : std::min(entry.budget, FullBudget(entry));
-  // A tenant that just had a turn of seconds is far ahead of those that wait.
+  // The present virtual time may come from a tenant that just had a turn of seconds, and may thus be far ahead of the
+  // tenants that wait.
   if (is_new) entry.virtual_time = std::min(virtual_now_, LeastWaiting());
 }
 
@@ -152,7 +153,7 @@ Time Turns::WhenToLookAgain(Time now) const {
   }
   if (holder_ && NextBut(holder_)) {
     const Time end = turn_began_ + TurnOf(entries_.at(*holder_));
-    // It continues past its turn while its virtual time is the lowest.
+    // A tenant may continue past the end of its turn while its virtual time is the lowest.
     until = std::min(until, end > now ? end : now + settings_.quantum / 8);
   }
   return until;

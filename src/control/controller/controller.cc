@@ -40,7 +40,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     }
   }
   for (JobRecord& record : live) {
-    // Elements belong to their array's kind.
+    // Run times are learned for arrays as a whole, so their elements are not registered separately.
     if (!record.array.is_set()) predictions_.Know(record);
     record.progress.was_paused = record.state == JobState::kPaused;
     jobs_.live().emplace(record.id, std::move(record));
@@ -48,7 +48,8 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   teams_.LoadTeams(pools_.registry());
   for (auto& [id, record] : jobs_.live()) {
     if (record.array_at_once > 0) feed_.SetArrayLimit(record);
-    // If a target was pruned before the dependency was decided, it stays pending.
+    // If the job that a dependency names was deleted from the store before its end was noted, the dependency stays
+    // pending.
     static_cast<void>(dependencies_.LearnOutcomes(record.dependencies, outcome));
   }
   for (auto& [id, record] : jobs_.live()) {
@@ -162,7 +163,8 @@ Time Controller::CarryOut(Time now) {
   for (const Preemption& preemption : plan.preemptions) runs_.Preempt(preemption, now);
   for (const Parking& parking : plan.parkings) time_sharer_.Park(parking, now);
   for (const Resizing& resizing : plan.resizings) elastic_.Resize(resizing, now);
-  // Only after all records match the cluster: "after:" dependencies need only a start.
+  // Dependencies of the type "after:" are met when a job starts. They are resolved only after all records say which
+  // jobs have started.
   for (const JobId job : jobs) {
     if (const JobRecord* record = jobs_.Find(job)) lifecycle_.ResolveDependents(*record, now);
   }

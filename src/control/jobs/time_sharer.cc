@@ -186,7 +186,7 @@ void TimeSharer::Settle(std::vector<Member>& members, Time now) {
   }
   std::vector<Member*> order;
   for (Member& one : members) order.push_back(&one);
-  // The job that has lost most goes first once it has lost too much.
+  // Jobs that have lost more time than Options::patience allows go first, the one that has lost most before the others.
   std::ranges::stable_sort(order, {}, [&](const Member* one) {
     return one->view.lost > rule.patience ? -one->view.lost : Duration(0);
   });
@@ -207,7 +207,7 @@ void TimeSharer::Settle(std::vector<Member>& members, Time now) {
 GpuSet TimeSharer::OpenTo(const Member& member, Time now) const {
   const NodeIndex index = nodes_.IndexOf(member.record.node).value_or(kOwnNode);
   const NodeUsage& node = scheduler_.node(index);
-  // A node that takes no new work keeps its own jobs.
+  // On a node that takes no new work, jobs that are parked there may still return to its GPUs.
   const GpuSet idle =
       node.takes_work ? IdleGpus(scheduler_, now).free(index) : node.usable - node.owned;
   const auto& gpus = node.capacity.gpus;
@@ -221,7 +221,7 @@ GpuSet TimeSharer::OpenTo(const Member& member, Time now) const {
   return open;
 }
 
-// Settled jobs return first, the one with the least budget first.
+// Lets parked jobs return: first those that are protected (settled), the one that may lose least time first.
 void TimeSharer::ReturnAll(std::vector<Member>& members, Time now) {
   const time_sharing::Options rule = options();
   std::vector<Member*> away;
@@ -271,14 +271,15 @@ void TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, Time now)
     if (one.state.presence == Presence::kLeaving && one.state.by == owner.record.id) needed -= one.gpus();
     if (!MayLeave(one, now) || !HasMemoryFor(one)) continue;
     if (!is_due && (one.is_on_trial(rule) || now < one.state.here_since + rule.min_run)) {
-      // Trials are left alone as long as the contract allows.
+      // A job that is on trial is parked only after its trial, unless a protected job would lose too much time
+      // meanwhile.
       const Duration trial = one.is_on_trial(rule) ? (rule.trial - one.view.ran * one.gpus()) / one.gpus() : Duration(0);
       WakeBy(std::max(now + trial, one.state.here_since + rule.min_run) + std::chrono::milliseconds(1), now);
       continue;
     }
     victims.push_back(&one);
   }
-  // One job that suffices, with as few GPUs as possible; otherwise the largest ones.
+  // Prefers to park one job that has enough GPUs, with as few GPUs as possible; if there is none, the largest jobs.
   std::ranges::stable_sort(victims, {}, [&](const Member* one) {
     return std::tuple(one->gpus() < needed, one->gpus() < needed ? -one->gpus() : one->gpus(), one->is_on_trial(rule));
   });
@@ -373,7 +374,7 @@ void TimeSharer::EndLoss(JobRecord& record, Displacement& state, Time now) {
   state.presence = Presence::kHere;
   if (state.time_limit > Duration(0)) {
     const Duration own = std::exchange(state.time_limit, Duration(0));
-    // Unless it was changed meanwhile.
+    // Restores the job's own time limit, extended by the time without GPUs, unless the limit was changed meanwhile.
     if (record.time_limit >= kWhileDisplaced) record.time_limit = own + lost;
     scheduler_.SetKnownEnd(record.id, Deadline(record));
     effects_.Send(record, TimeLimitCommand{record.id, Deadline(record), ""});
@@ -434,7 +435,7 @@ void TimeSharer::OnPresence(const PresenceReport& report, Time now, const std::s
   if (record.attempt != report.attempt || !IsActive(record.state) || record.node != node || !record.gang.empty()) return;
   auto at = members_.find(report.job);
   if (at == members_.end() || at->second.attempt != report.attempt) {
-    // Its row is missing or unreadable. The record says whether it has GPUs.
+    // The job's row with its time-sharing state is missing or cannot be read. Its record says whether it has GPUs.
     if (!IsParkable(record) || record.gpus.empty()) return;
     Displacement state;
     state.attempt = record.attempt;

@@ -46,8 +46,8 @@ std::optional<Displacement> DisplacementOfRow(std::string_view text);
 
 /// Returns the options of the time-sharing rule (engine/time_sharing) for these settings.
 time_sharing::Options OptionsOf(const TimeSharingSettings& settings);
-/// Returns whether a node can park a run of this job, or of this array's elements: it is on one node, with whole GPUs that it keeps until its end,
-/// and does not insist on them (--no-pause).
+/// Returns true if a node can park a run of this job, or of this array's elements: it is on one node, with whole GPUs
+/// that it keeps until its end, and does not insist on them (--no-pause).
 bool IsParkable(const JobRecord& record);
 /// Returns the run time and lost time of a running job, in the form that the time-sharing rule uses.
 time_sharing::JobView ViewOf(const JobRecord& record, const Displacement& displacement, Time now);

@@ -70,7 +70,8 @@ class NodeTable {
   /// Returns why administrators let the node take no work: "node n1 is draining: fan". Empty if they let it.
   std::string WorkTextOf(NodeIndex node) const;
   bool IsAway(NodeIndex node) const { return node < machines_.size() && machines_[node].is_away; }
-  /// The node was connected since the controller began, so signals for it are kept.
+  /// Returns true if the controller has known all runs of the node at some time since it started. Signals for jobs on
+  /// any other node are not kept for later.
   bool IsAccounted(const std::string& name) const;
   /// Returns the active jobs of which something still runs on the node, ascending.
   std::vector<JobId> RunsOn(const std::string& node) const;
