@@ -148,8 +148,8 @@ bool ControllerDriver::MayWait() {
   return clock_.Now() - waits_since_ < kNewWorkWaits;
 }
 
-// Waits until this controller may act again. If it may not any more, the commit that was made is not lost: the next
-// leader reads its changes.
+// Calls `task` once this controller may act. If another one leads instead, the commit that was made is not lost: the
+// next leader reads its changes.
 void ControllerDriver::WhenMayAct(std::function<void()> task) {
   if (may_act()) return task();
   if (!MayWait()) {

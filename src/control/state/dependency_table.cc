@@ -234,7 +234,8 @@ std::string DependencyTable::WhyImpossible(const Dependency& dependency) const {
   return target != nullptr ? DescribeEnd(*target) : DescribeImpossible(dependency);
 }
 
-// Returns true for an array element that was cancelled together with its array, and thus has no record of its own.
+// Returns true if nothing is known of the job that the dependency names, as for an array element that was cancelled
+// together with its array.
 bool DependencyTable::IsForgotten(const Dependency& dependency) const {
   if (dependency.kind == DependencyKind::kSingleton) return false;
   return jobs_.Find(dependency.job) == nullptr && jobs_.ArrayOf(dependency.job) == nullptr &&

@@ -148,7 +148,8 @@ void Scheduler::SetNode(NodeIndex node, NodeAttributes attributes, NodeCapacity 
     enter();
     const std::size_t sizes = classifier_.told_apart();
     classifier_.Add(facts_.node(node));
-    // The resource requests of known jobs have no alternative for nodes of such a size.
+    // If the new node has a CPU count or MIG profile that no other node has, requests of known jobs have no alternative
+    // for it, so the core is rebuilt.
     if (classifier_.told_apart() != sizes) return Rebuild(TakeTeams());
     core_.AddNode(FactsOf(node));
     FollowNodeClasses();
@@ -381,7 +382,8 @@ void Scheduler::AdoptInCore(const RunningJob& job) {
   const std::vector<NodeResources> places = PartPlaces(job.request, job.places());
   core::ResourceRequest resources =
       UseRequest(job.id, RequestOfPlaces(job.request, places), job.request, job.pool, job.speeds);
-  // A job that can be resized counts without speeds (core::Resize), so it does from the start.
+  // Speeds of GPU models are ignored for elastic jobs from their start, because a resized job counts without them
+  // (core::Resize).
   if (job.request.is_elastic()) resources.groups.front().speeds.clear();
   if (job.slice.any()) KeepSlice(places.front(), resources);
   resources.pool = LineOf(job.pool);

@@ -64,7 +64,8 @@ class Parking {
       const bool is_served = slot != nullptr && slot->reservation.is_nomination;
       if (!is_served && is_newcomer(head.place.id)) {
         searched += 1;
-        // What does not help this job does not help an equal one behind it either.
+        // If parking does not help this job, it does not help an equal job behind it either, so the next job of another
+        // class follows.
         if (!Serve(head)) continue;
       }
       const ClassQueue& queue = state_.classes[head.job_class].queue;
@@ -122,7 +123,7 @@ class Parking {
     int idle = 0;
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu)
       idle += placement::RoomOfGpu(node.state, gpu).free_parts >= placement::kGpuParts;
-    // Idle GPUs may be reserved for others.
+    // At least one GPU must be freed, even if enough GPUs are idle: those may be reserved for other jobs.
     const int needed = std::max(wanted - idle, 1);
     std::array<Victims, GpuSet::kCapacity + 1> best;  // By the GPUs that they free.
     best[0].weight = 0;
