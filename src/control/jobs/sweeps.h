@@ -49,7 +49,7 @@ class Sweeps {
   /// Fails if users may not release this held job, because its sweep decides when it continues.
   Status CheckRelease(JobId id) const;
 
-  /// Records that a job has ended. What follows for its sweep is decided in the next Follow.
+  /// Records that a job has ended. The next Follow decides the consequences for its sweep.
   void OnFinished(const JobRecord& ended);
   /// Carries out what follows from ended trials, ends sweeps whose last trials are paused, and drops sweeps that ended
   /// before a trial began. Cost: O(sweeps), and O(trials) for those whose trials have all begun.

@@ -34,7 +34,7 @@ std::int64_t WeightOf(const time_sharing::JobView& view, const time_sharing::Opt
   return kSettledWeight + 1'000'000 / (std::max<std::int64_t>(left, 0) + 1);
 }
 
-/// What a settled job must have left so that it is displaced.
+/// The time that a settled job must at least be allowed to lose so that it is parked for another job.
 Duration LeastBudget(const time_sharing::Options& options) {
   return options.park + options.wake + options.min_displacement;
 }

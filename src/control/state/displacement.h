@@ -1,5 +1,5 @@
-// What the controller keeps about a run with whole GPUs that its node may park (docs/time-sharing.md), and its row in
-// the store: the setting "displacement.17", from the run's start to its end.
+// The controller's state of a run with whole GPUs that its node may park (docs/time-sharing.md), and its row in the
+// store: the setting "displacement.17", from the run's start to its end.
 #pragma once
 
 #include <cstdint>

@@ -187,8 +187,8 @@ bool NodeOccupancy::SetUse(TenantId id, unsigned device, Bytes used_and_residual
   if (state != State::kHere && state != State::kMoving && state != State::kParking) return false;
   Device& here = tenant->devices[device];
   here.used = std::max(Counted(*tenant, used_and_residual), state == State::kHere ? Bytes(0) : here.used);
-  // What the driver itself uses for a process (the residual) grows without a request, so the ceiling is raised to it. A
-  // tenant that is being parked needs no more than it had.
+  // Memory that the driver itself uses for a process (the residual) grows without a request, so the ceiling is raised
+  // to it. A tenant that is being parked needs no more than it had.
   if (state != State::kParking) here.ceiling = std::max(here.ceiling, here.used);
   NoteExcess(here.gpu);
   return true;
@@ -377,8 +377,8 @@ std::string NodeOccupancy::CheckInvariants() const {
         if (held == index) used += std::max(counted.devices[device].used, Bytes(0));
       });
     }
-    // What the driver itself uses for processes (residuals) grows without a request, so the memory in use can exceed a
-    // GPU. Ceilings may exceed it only by memory in use.
+    // Memory that the driver itself uses for processes (residuals) grows without a request, so the memory in use can
+    // exceed a GPU. Ceilings may exceed it only by memory in use.
     const Bytes ceilings = LoadOf(index).ceilings;
     if (ceilings > gpu.capacity && ceilings > used && !pushed_over_.contains(index)) {
       return "the ceilings on GPU " + std::to_string(index) + " are " + BytesText(ceilings) + " of " +

@@ -95,8 +95,8 @@ bool PreemptionPolicy::IsReclaimable(ClassIndex preemptor, TeamIndex victim) con
 bool PreemptionPolicy::MayReclaim(ClassIndex preemptor, const std::vector<Loss>& losses) const {
   if (!FitsItsTeams(preemptor, losses)) return false;
   const JobClass& job_class = state_.classes[preemptor];
-  // What each team would lose. A victim's loss counts for that of its teams which is just below the common ancestor
-  // with the preemptor's team.
+  // The loss of each team. A victim's loss counts for that of its teams which is just below the common ancestor with
+  // the preemptor's team.
   struct Side {
     TeamIndex preemptor = kRootTeam;
     std::int64_t lost = 0;

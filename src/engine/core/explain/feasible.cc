@@ -393,7 +393,7 @@ class Judge {
     std::int64_t most_of_model = 0;
     for (const auto& [model, sum] : of_model) most_of_model = std::max(most_of_model, sum);
     if (all < tasks.least) {
-      // What the message suggests must also pass the checks below, so it is reduced as far as they require.
+      // The suggestion in the message must also pass the checks below, so it is reduced as far as they require.
       Lack lack = OfSum(group, LackingPart::kTasks, by_model ? std::min(all, most_of_model) : all,
                         asks + (scope_.is_all ? ", but the whole cluster" : ", but what can be used now") +
                             " has room for " + std::to_string(all));

@@ -37,8 +37,8 @@ inline bool IsAnybody(const ReservationSlot&) { return true; }
 /// expected to end by `at` do not count; reservations with precedence (`is_before`) do.
 bool HasRightsAt(const ClusterState& state, ClassIndex job_class, Time at, Time until, const IsBefore& is_before);
 
-/// Returns by how many ten-thousandths of GPUs a running job may grow within these limits. What is reserved for other
-/// jobs is not available to it. kNoBound: none of the limits is on GPUs.
+/// Returns by how many ten-thousandths of GPUs a running job may grow within these limits. Amounts that are reserved
+/// for other jobs are not available to it. kNoBound: none of the limits is on GPUs.
 std::int64_t RoomToGrow(const ClusterState& state, const std::vector<CapIndex>& caps);
 
 /// A running job's loss: its caps are charged this many parts less.

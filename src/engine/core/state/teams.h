@@ -38,8 +38,8 @@ class Teams {
  public:
   explicit Teams(Duration half_life) : half_life_(half_life) { Reset({}); }
 
-  /// Replaces all teams. What their jobs use and wait for must be added again. specs[i] becomes team i + 1; parents
-  /// precede their children.
+  /// Replaces all teams. The amounts that their jobs use and wait for must be added again. specs[i] becomes team i + 1;
+  /// parents precede their children.
   void Reset(std::vector<TeamSpec> specs);
   void SetCapacity(std::int64_t gpu_parts);
 
