@@ -198,12 +198,12 @@ Duration Turns::Had(TenantId id) const {
 }
 
 std::string Turns::CheckInvariants() const {
-  if (holder_ && draining_) return "one holds the turn while another drains";
-  if (holder_ && !entries_.contains(*holder_)) return "the holder is not here";
-  if (draining_ && !entries_.contains(*draining_)) return "who drains is not here";
-  if (holder_ && !entries_.at(*holder_).wants) return "the holder wants nothing";
+  if (holder_ && draining_) return "one tenant has the turn while the work of another must still complete";
+  if (holder_ && !entries_.contains(*holder_)) return "the tenant that has the turn is not on this GPU";
+  if (draining_ && !entries_.contains(*draining_)) return "the tenant whose work must complete is not on this GPU";
+  if (holder_ && !entries_.at(*holder_).wants) return "the tenant that has the turn does not want to run";
   for (const auto& [id, entry] : entries_) {
-    if (entry.budget > FullBudget(entry)) return "a budget is more than full";
+    if (entry.budget > FullBudget(entry)) return "a tenant may run longer than its limit allows";
   }
   return "";
 }

@@ -367,7 +367,8 @@ std::string NodeOccupancy::CheckInvariants() const {
       if (tenant.state == State::kParked && device.ceiling != Bytes(0))
         return TenantText(id) + " has a ceiling while parked";
       const bool is_brought = tenant.state == State::kMoving || tenant.state == State::kWaking;
-      if (device.target.has_value() != is_brought) return TenantText(id) + " has a target that its state does not know";
+      if (device.target.has_value() != is_brought)
+        return TenantText(id) + " has a target GPU, but neither moves nor wakes";
     }
   }
   for (const auto& [index, gpu] : gpus_) {
@@ -385,7 +386,7 @@ std::string NodeOccupancy::CheckInvariants() const {
              BytesText(gpu.capacity);
     }
     if (gpu.is_ready && LoadOf(index).tenants > 0)
-      return "a whole job was given GPU " + std::to_string(index) + ", which has tenants";
+      return "a job with whole GPUs was given GPU " + std::to_string(index) + ", which has tenants";
   }
   return "";
 }
