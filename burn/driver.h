@@ -28,7 +28,7 @@ struct Driver {
 #undef DIVVY_BURN_MEMBER
 };
 
-/// Loads the driver. An error names the function that the library lacks.
+/// Loads the CUDA driver's library. An error names the function that the library lacks.
 Result<Driver> LoadDriver();
 
 /// Returns an error such as "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2)".

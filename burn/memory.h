@@ -48,11 +48,13 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
-  /// Allocates several pieces of different sizes, at most `bytes` in total, and stamps them.
+  /// Allocates several pieces of GPU memory of different sizes, at most `bytes` in total, and fills them with stamps
+  /// that CountErrors can check.
   Status Allocate(std::uint64_t bytes);
-  /// Allocates pieces of 256 MiB, then ever smaller ones down to 2 MiB, until the driver refuses. Stamps nothing.
+  /// Allocates pieces of GPU memory of 256 MiB, then ever smaller ones down to 2 MiB, until the driver refuses. Writes
+  /// nothing into them.
   Status AllocateAll();
-  /// Returns the number of words that differ from their stamp.
+  /// Returns the number of words in the GPU memory that no longer have the value that was written.
   Result<std::uint64_t> CountErrors();
 
   std::uint64_t bytes() const { return bytes_; }

@@ -30,7 +30,7 @@ struct Options {
   bool wants_help = false;
 };
 
-/// Parses the options. An error is one line that names the option and its valid values.
+/// Parses the command-line options of divvy-burn. An error is one line that names the option and its valid values.
 Result<Options> ReadOptions(const std::vector<std::string>& words);
 
 std::string_view Usage();

@@ -35,7 +35,7 @@ struct CopyRates {
   double fresh_first = 0;
   double fresh_again = 0;
 };
-/// Measures copies of `bytes` bytes.
+/// Measures how fast `bytes` bytes are copied between host and GPU.
 Result<CopyRates> MeasureCopies(const Driver& driver, std::uint64_t bytes);
 
 /// Sleeps for `seconds`, or until a signal. Negative: until a signal.

@@ -121,7 +121,7 @@ void ReadFaults(const char* text) {
 void OnForkedChild() {
   if (!driver.is_ready) return;  // The child may initialise CUDA itself.
   driver.is_forked = true;
-  // BeforeFork locked it.
+  // The monitor was locked by BeforeFork; in the child it starts unlocked.
   driver.monitor = PTHREAD_MUTEX_INITIALIZER;
 }
 

@@ -337,7 +337,7 @@ class Call {
   Context context = nullptr;
   bool is_per_thread = false;  // Stream 0 means the thread's own stream.
 
-  /// Returns the stream for a handle, or null.
+  /// Returns the stream that a handle of the program means, or null if the handle is not valid.
   Stream Resolve(Stream stream);
 };
 
@@ -353,10 +353,11 @@ class Outside {
   Outside& operator=(const Outside&) = delete;
 };
 
-/// Waits for a change. Requires the monitor, like all functions below unless stated otherwise.
+/// Waits until AnnounceChange is called. The caller must hold the lock of this process's state (the monitor), as for
+/// all functions below unless stated otherwise.
 void WaitForChange();
 void AnnounceChange();
-/// Blocks a call that waited for something while the process is locked.
+/// Blocks a CUDA call that has waited for something, as long as this process is locked for a checkpoint.
 void WaitWhileLocked();
 
 uint64_t Now();
@@ -368,37 +369,37 @@ Return OpenShared();
 emulation::CudaProcess& MySlot();
 emulation::CudaUse& MyUse(Device device);
 const emulation::WorldFacts& FactsOf(Device device);
-/// Counts bytes of a device for this process. Returns kOutOfMemory if not enough are left. `is_residual`: memory of
-/// contexts.
+/// Counts `bytes` of the device's memory as used by this process. Returns kOutOfMemory if the device has fewer left.
+/// `is_residual`: the memory is for a context, not for an allocation.
 Return TakeMemory(Device device, size_t bytes, bool is_residual);
 void GiveMemory(Device device, size_t bytes, bool is_residual);
 void ReadMemory(Device device, size_t& free_bytes, size_t& total);
 /// Returns true if the GPU has fallen off the bus (divvy emulate lose).
 bool IsLost(unsigned gpu);
-/// Returns the faults for a device, from the shared file and from this process.
+/// Returns the faults to simulate on this device: those set for all processes (shared file) and for this process.
 Faults FaultsOf(Device device);
-/// Returns true if this allocation is the one that shall fail.
+/// Returns true if the allocation that is being made shall fail, by a simulated fault.
 bool IsFailingAllocation(Device device);
 unsigned TakeStickyFault(Device device);
 
 // cuda_turns.cc: sharing the time of a GPU.
-/// Uses the GPU for `duration`, starting at `ready_ns` or when it becomes free, in turns with other processes. Returns
-/// the end time. Call this outside the monitor.
+/// Simulates work of `duration` nanoseconds on the GPU. It starts at `ready_ns` or when the GPU becomes free, in turns
+/// with other processes. Returns the end time. The caller must not hold the monitor.
 uint64_t UseGpu(unsigned gpu, uint64_t ready_ns, uint64_t duration);
-/// This thread has no more work for the GPU for now. Call this outside the monitor.
+/// Declares that this thread has no more work for the GPU for now. The caller must not hold the monitor.
 void LeaveGpu(unsigned gpu);
 
 // cuda_ranges.cc: memory and addresses.
 Physical* MakePhysical(Device device, size_t bytes, bool is_exportable, Return* error);
 void Release(Physical* physical);
 void CountPhysical(Physical* physical, bool is_counted);
-/// Maps `physical` at `at` (null: at any address) and adds the range.
+/// Maps the memory `physical` at the address `at` (null: at any address), and records the range of addresses.
 Range* MapRange(RangeKind kind, Physical* physical, char* at, size_t asked, Context context);
 /// Allocates and maps contiguous device memory; most allocations use this. Returns null with the reason in `error`.
 Range* AllocateRange(RangeKind kind, Context context, size_t bytes, Return* error);
 void RemoveRange(Range* range);
 void ProtectRange(const Range* range, bool is_hidden);
-/// Publishes whether this process can be checkpointed.
+/// Writes to the shared file whether this process can be checkpointed.
 void TellWhetherMovable();
 Range* RangeAt(Pointer pointer);
 Range* RangeFrom(Pointer pointer);  // Returns a range only if it starts at `pointer`.
@@ -410,7 +411,7 @@ void CopyBytes(void* target, const void* source, size_t bytes);
 void ZeroBytes(void* target, size_t bytes);
 void FillBytes(Pointer target, size_t bytes, unsigned value, unsigned element);
 void CopyShape(const Copy3D& copy);
-/// Waits as long as the copy-rate fault requires for this copy.
+/// Waits as long as a copy of `bytes` takes at the simulated copy rate, if one is set as a fault.
 void PayCopy(Device device, size_t bytes);
 
 // cuda_queue.cc: streams and the threads of contexts.

@@ -74,7 +74,7 @@ bool TakeSlot() {
   for (unsigned i = 0; i < kMaxCudaProcesses; ++i) {
     CudaProcess& process = driver.file->processes[i];
     if (process.pid != static_cast<uint32_t>(getpid()) && emulation::IsUsingCuda(process)) continue;
-    // A leftover from before this program was executed.
+    // The entry is from before this process executed another program (exec), so it is free.
     if (process.pid == static_cast<uint32_t>(getpid())) process.pid = 0;
     if (free_slot == kMaxCudaProcesses) free_slot = i;
   }

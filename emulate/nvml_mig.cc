@@ -22,7 +22,7 @@ Return Check(const Look& look) {
   return HasMig(*look.facts) && IsOn(look) ? kSuccess : kNotSupported;
 }
 
-// The instance behind a handle, if it exists. Holds the lock.
+// The MIG instance of a handle, if it exists. While this object lives, it holds the lock.
 struct Held {
   explicit Held(const void* handle) : slot(OpenWorld() == nullptr ? InstanceSlot() : Find(handle)) {
     if (slot.gpu == kMaxGpus) return;
@@ -76,7 +76,7 @@ Return MakeInstance(WorldState& state, void* about) {
   return kInsufficientResources;
 }
 
-// Fills the caller's list.
+// Writes the handles of the GPU's MIG instances with this profile to the caller's list.
 template <typename Handle>
 Return List(Handle* list, unsigned* count, unsigned gpu, const WorldState& state, unsigned profile_id) {
   unsigned found = 0;

@@ -9,12 +9,14 @@
 
 namespace divvy::emulation {
 
-/// Returns null until nvmlInit_v2 has opened a world. Requires the lock.
+/// Returns the description of the emulated GPUs; null until nvmlInit_v2 has opened it. The caller must hold the lock.
 const World* OpenWorld();
-/// Returns the use by programs of the stand-in CUDA driver; null if its file does not exist yet. Requires the lock.
+/// Returns how programs use the emulated GPUs, from the file that the stand-in CUDA driver shares; null if the file
+/// does not exist yet. The caller must hold the lock.
 const CudaFile* OpenCuda();
 nvml::Return StartWorld();
-/// Switches to a rewritten description, if any; handles stay valid. Requires the lock.
+/// If the description of the emulated GPUs was replaced, reads the new one; handles stay valid. The caller must hold
+/// the lock.
 void FollowWorld();
 nvml::Return StopWorld();
 
@@ -30,7 +32,8 @@ class Locked {
 /// The GPU behind a handle: its facts and a complete copy of its state. `result` is kSuccess, or the error to return at
 /// once: not initialised, no such device, or lost.
 struct Look {
-  /// `takes_instances`: also accept a MIG device. Then `instance` is set, and the other fields describe its GPU.
+  /// Looks up the GPU of an NVML handle. `takes_instances`: also accept the handle of a MIG device. Then `instance` is
+  /// set, and the other fields describe the GPU of that device.
   explicit Look(nvml::Device device, bool takes_instances = false);
 
   Locked lock;
@@ -41,7 +44,8 @@ struct Look {
   const WorldInstance* instance = nullptr;  // Points into `state`.
 };
 
-/// Changes a GPU's state for all processes. Returns kNoPermission if this process may not.
+/// Function that changes the state of an emulated GPU, for all processes. Returns kNoPermission if this process may not
+/// change it.
 using ChangeState = nvml::Return (*)(WorldState& state, void* about);
 nvml::Return ChangeWorld(unsigned gpu, ChangeState change, void* about);
 
@@ -62,9 +66,11 @@ unsigned BusyNow(const Look& look);
 bool HasPrograms(const Look& look, const WorldInstance* instance);
 
 nvml::Device DeviceAt(unsigned index);
-/// Returns the index of a handle, or kMaxGpus. Requires the lock and an open world.
+/// Returns the index of the GPU with this handle, or kMaxGpus if there is none. The caller must hold the lock, and
+/// OpenWorld is not null.
 unsigned IndexOf(nvml::Device device);
-/// Returns kInsufficientSize if `text` with its terminator does not fit.
+/// Copies `text` to `out`, which has `size` bytes. Returns kInsufficientSize if it does not fit with its terminating
+/// zero.
 nvml::Return CopyText(char* out, unsigned size, const char* text);
 /// Parses domain, bus and device from "00000000:17:00.0", also with a shorter domain. Returns false for other text.
 bool ParsePci(const char* text, unsigned& domain, unsigned& bus, unsigned& device);

@@ -40,7 +40,8 @@ Block* Blocks::Take(std::uint64_t bytes) {
   if (bytes == 0 || bytes > kMostBlock) return nullptr;
   const std::uint64_t size = (bytes + kBlockUnit - 1) / kBlockUnit * kBlockUnit;
   Block* found = nullptr;
-  // Its own list may have a block that is large enough (only a few are checked). All blocks in higher lists are.
+  // The list for blocks of this size may have one that is large enough; only a few are checked. All blocks in the lists
+  // for larger sizes are.
   const int list = ListOf(size);
   int looks = 4;
   for (Block* block = lists_[list]; block != nullptr && found == nullptr && looks > 0; block = block->next, --looks) {

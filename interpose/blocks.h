@@ -28,15 +28,17 @@ class Blocks {
   Blocks(const Blocks&) = delete;
   Blocks& operator=(const Blocks&) = delete;
 
-  /// Returns a block of at least `bytes` (1 to kMostBlock). Returns null if no chunk has room, or host memory is
-  /// exhausted.
+  /// Allocates a block of at least `bytes` (1 to kMostBlock) from one of the chunks. Returns null if no chunk has room,
+  /// or host memory is exhausted.
   Block* Take(std::uint64_t bytes);
 
-  /// Adds `size` bytes at `address` (a multiple of kBlockUnit, at most kMostBlock). Returns the chunk's first block,
-  /// which is free and covers all of it. Returns null if host memory is exhausted.
+  /// Adds a chunk: `size` bytes at `address`, from which blocks are allocated. `size` is a multiple of kBlockUnit, at
+  /// most kMostBlock; `chunk` is its owner. Returns the first block, which is free and covers the whole chunk. Returns
+  /// null if host memory is exhausted.
   Block* AddChunk(std::uint64_t address, std::uint64_t size, void* chunk);
 
-  /// Frees a block. If this frees the whole chunk, removes the chunk and returns its owner; otherwise returns null.
+  /// Frees a block. If its whole chunk is free then, removes the chunk and returns the owner that AddChunk got;
+  /// otherwise returns null.
   void* Free(Block* block);
 
   void Abandon();

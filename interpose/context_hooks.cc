@@ -28,7 +28,7 @@ cuda::Return Destroyed(cuda::Context context, Destroy destroy) {
   const unsigned device = DeviceOfContext(context);
   const Inside inside(Touch::kOther, device == kNotOurs ? Inside::kCurrent : device);
   {
-    // Clean up before the call: afterwards the handle may be reused at once.
+    // Forgets the context before the driver destroys it, because the driver may reuse the handle at once.
     const ContextOf current(context);
     if (!current.is_current()) return destroy();
     DRIVER(cuCtxSynchronize)();
@@ -46,8 +46,8 @@ cuda::Return Released(cuda::Device ordinal, bool is_reset, Release release) {
   unsigned flags = 0;
   int is_active = 0;
   const Inside inside(Touch::kOther, DeviceOf(ordinal));
-  // Whether this is the last reference is known only after the call. So it retains the context once more and checks
-  // afterwards.
+  // Whether the program releases its last reference to the context is known only after the call. So this library
+  // retains the context once more, and checks afterwards.
   if (DRIVER(cuDevicePrimaryCtxGetState)(ordinal, &flags, &is_active) != cuda::kSuccess || is_active == 0 ||
       DRIVER(cuDevicePrimaryCtxRetain)(&context, ordinal) != cuda::kSuccess) {
     return release();

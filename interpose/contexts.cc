@@ -109,7 +109,7 @@ void ForgetContexts() {
 }
 
 cuda::Return SynchroniseDevice(unsigned device) {
-  // Not under the lock: the device may wait for program threads that need it.
+  // Waits without holding the lock, because the device may wait for threads of the program that need the lock.
   cuda::Return first = cuda::kSuccess;
   std::uint64_t number = 0;
   for (cuda::Context context = Enter(device, number); context != nullptr; context = Enter(device, number)) {

@@ -7,11 +7,12 @@
 namespace divvy::interpose {
 
 void NoteContext(cuda::Context context, unsigned device);
-/// Records the context that is current on this thread.
+/// Records which device the CUDA context that is current on this thread belongs to.
 void NoteCurrentContext();
-/// Returns the tenant's device number, or kNotOurs if the context is unknown.
+/// Returns the tenant's number of the device that this CUDA context belongs to; kNotOurs if the context is unknown.
 unsigned DeviceOfContext(cuda::Context context);
-/// Call this before the context is destroyed. When it returns, no thread waits for the context any more.
+/// Forgets a context; call this before it is destroyed. When the call returns, no thread of this library waits for the
+/// context any more.
 void ForgetContext(cuda::Context context);
 void ForgetContexts();
 

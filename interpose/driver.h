@@ -46,14 +46,17 @@ enum Slot : int {
   kNoEntry = -1,
 };
 
-/// Returns the slot of an exported symbol, or kNoEntry if divvy does not know it.
+/// Returns the number (slot) of a driver function by its exported symbol, such as "cuMemAlloc_v2"; kNoEntry if divvy
+/// does not know it.
 Slot SlotOfSymbol(const char* symbol);
 
-/// Returns the slot that cuGetProcAddress selects for `name` and CUDA `version`: the newest form that is not newer.
-/// With `is_per_thread`, prefers the form for the thread's own default stream.
+/// Returns the number (slot) of the driver function that cuGetProcAddress selects for `name` and CUDA `version`: the
+/// newest form of the function that this version has. With `is_per_thread`, prefers the form for the thread's own
+/// default stream.
 Slot SlotOfName(const char* name, int version, bool is_per_thread);
 
-/// Returns the form of `name` whose driver function is `entry_point`, or kNoEntry.
+/// A driver function may have several forms, such as cuMemAlloc and cuMemAlloc_v2. Returns the slot of the form of
+/// `name` that the driver has at `entry_point`; kNoEntry if none.
 Slot SlotAt(const char* name, EntryPoint entry_point);
 
 /// Returns true if the driver exports a form of `name` newer than all that divvy knows. For a recent version the driver
@@ -61,7 +64,7 @@ Slot SlotAt(const char* name, EntryPoint entry_point);
 bool HasUnknownForm(const char* name);
 
 /// Returns the driver's own function, or null if there is no driver or the driver lacks it. Finds a loaded library even
-/// if the program opened it with RTLD_LOCAL. `is_loading`: loads the library if necessary.
+/// if the program opened it with RTLD_LOCAL. `is_loading`: also loads the driver's library if it is not loaded yet.
 EntryPoint RealEntryPoint(Slot slot, bool is_loading = true);
 
 /// Like RealEntryPoint, but returns a function that fails with cuda::kNotFound if the driver lacks the entry point.
@@ -79,10 +82,11 @@ Declared* Real(Slot slot) {
 /// Calls the driver directly, bypassing all hooks, e.g. DRIVER(cuMemAlloc_v2)(&pointer, bytes).
 #define DRIVER(symbol) (::divvy::interpose::Real<decltype(::divvy::cuda::symbol)>(::divvy::interpose::kSlot_##symbol))
 
-/// Returns libc's own dlsym, whatever other libraries are loaded; RealDlsym calls it.
+/// Returns the address of libc's own dlsym, even if a loaded library replaces dlsym. RealDlsym calls it.
 void* LibcDlsym();
 void* RealDlsym(void* handle, const char* name);
-/// Returns the dlopen handle of the driver's library; null if it is not loaded.
+/// Returns the dlopen handle of the CUDA driver's library; null if it is not loaded. `is_loading`: load it if
+/// necessary.
 void* DriverHandle(bool is_loading);
 
 }  // namespace divvy::interpose

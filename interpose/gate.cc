@@ -76,7 +76,7 @@ void WaitAtGate(share::Page& page, unsigned device, std::uint32_t gate) {
   __atomic_fetch_add(&words->waiting, 1, __ATOMIC_ACQ_REL);
   Ask(device, gate);
   FutexWait(&page.devices[device].gate, gate, kLookAgain);
-  // Still shut: allow another request, in case a keeper missed this one.
+  // The gate is still shut: another request may be sent, in case the keeper missed the first one.
   if (GateNow(page, device) == gate) mine.has_asked.store(0);
   if (words == ProcessWords() && __atomic_load_n(&words->waiting, __ATOMIC_RELAXED) != 0) {
     __atomic_fetch_sub(&words->waiting, 1, __ATOMIC_ACQ_REL);
@@ -170,8 +170,8 @@ Inside::Inside(Touch touch, unsigned device) : touch_(touch) {
   DeviceGate& mine = g_gates[device_];
   words_ = ProcessWords();
   for (;;) {
-    // Enter first, then read the gate. Thus a thread that closes the gate and waits until no call is inside misses
-    // none.
+    // Counts the call as inside before it reads the gate. So a thread that closes the gate, and then waits until no
+    // call is inside, misses none.
     (touch_ == Touch::kLaunch ? mine.launching : mine.touching).fetch_add(1, std::memory_order_seq_cst);
     __atomic_fetch_add(&words_->entered, 1, __ATOMIC_SEQ_CST);
     gate_ = GateNow(*page, device_);

@@ -21,10 +21,12 @@ class Inside {
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
-  /// Returns false for a nested call by the driver, or if nothing is shared; then nothing must be counted.
+  /// Returns true if the program itself made this driver call and its GPUs are shared. If false, because the driver
+  /// calls its own functions or nothing is shared, the call must not be counted.
   bool is_ours() const { return is_ours_; }
   unsigned device() const { return device_; }
-  /// Call this after a successful launch: counts it, and limits the work in flight if other tenants wait.
+  /// Call this after a successful kernel launch. Counts it and, if other tenants wait for the GPU, waits until not too
+  /// much submitted work is unfinished.
   void Launched(cuda::Stream stream);
 
   static constexpr unsigned kCurrent = ~0U - 1;  // The current context's device.
@@ -51,11 +53,12 @@ class Settled {
   unsigned devices_ = 0;
 };
 
-/// Returns the device to charge, queried from the driver inside the gate. Returns kNotOurs if it is not shared, or
-/// within another call.
+/// Returns the tenant's number of the current device, to which memory is charged. Returns kNotOurs if that device is
+/// not shared, or if the driver itself makes this call.
 unsigned GatedDevice();
 
-/// Returns true inside another call of this thread.
+/// Returns true if this thread is within another driver call already, so that the driver or this library makes the
+/// call.
 bool IsNested();
 /// Makes IsNested() true for a scope.
 class Nested {
@@ -69,16 +72,19 @@ class Nested {
 /// Marks this thread as the library's own: its calls are neither gated nor counted.
 void BeOwnThread();
 
-/// Returns the number of threads that are launching on the device now; with `is_any`, that make any call.
+/// Returns how many threads of this process are in a driver call for this device now: launches only, or all calls with
+/// `is_any`.
 std::uint32_t InsideNow(unsigned device, bool is_any);
 
-/// Repeats kAsk or kWake to a new keeper, for each gate with waiting threads.
+/// After a keeper has restarted, repeats the message to it that threads of this process wait for the GPU (kAsk) or for
+/// the tenant to wake (kWake).
 void AskAgain();
 
-/// During a contested turn, schedules kYield (orders.h) if nothing was launched for a while. Returns the milliseconds
-/// until the next check; 0: not urgent.
+/// While other tenants wait for the GPU and this process has launched nothing for a while, schedules YieldIfIdle, which
+/// gives up its turn. Returns the milliseconds until the next check; 0: no check is urgent.
 int LookAfterTurns();
-/// Sends kYield if the device has completed all work and nothing was launched meanwhile. May wait long for the device.
+/// Tells the keeper that this process gives up its turn on the device (kYield), if the device has completed all its
+/// work and it launched nothing meanwhile. May wait long for the device.
 void YieldIfIdle(unsigned device);
 
 void ForgetGates();

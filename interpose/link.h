@@ -8,7 +8,8 @@
 
 namespace divvy::interpose {
 
-/// Call this before the driver starts. Says hello, so that the keeper includes this process when it moves the tenant.
+/// Registers this process with the keeper, so that the keeper includes it when it moves the tenant. Call this before
+/// the CUDA driver starts.
 void JoinTenant();
 
 /// Returns true if this process belongs to a tenant. The first call starts the thread and waits up to 10 s for a slot.
@@ -27,13 +28,13 @@ void BeforePinning(std::uint32_t flags);
 /// Sends a message about a device, from any thread. It is lost if there is no keeper.
 void Tell(share::Word word, unsigned device);
 bool Send(const share::Message& message);
-/// Returns the number of the current connection. A message for one keeper must not go to its successor, which assigns
-/// request numbers of its own.
+/// Returns the number of the current connection to the keeper. A caller compares it to find out whether the keeper has
+/// restarted, because a message meant for one keeper must not go to the next.
 std::uint64_t LinkNumber();
 bool SendOn(std::uint64_t link, const share::Message& message);
 share::Message MessageOf(share::Word word, unsigned device);
 
-/// Returns how long the keeper has been unreachable; 0 if it is connected.
+/// Returns for how many nanoseconds the keeper has been unreachable; 0 if it is connected.
 std::uint64_t LinkDownNs();
 
 }  // namespace divvy::interpose

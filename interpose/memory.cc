@@ -306,7 +306,7 @@ bool FreeMapped(cuda::Pointer pointer, cuda::Return& result) {
     result = current.is_current() ? SynchroniseCurrentContext() : cuda::kSuccess;
   }
   if (result == cuda::kNotReady) result = cuda::kStreamCaptureUnsupported;
-  // cuMemFree fails in the same way.
+  // During a stream capture, the driver's cuMemFree fails with the same errors.
   if (result >= cuda::kStreamCaptureUnsupported && result < cuda::kTimeout) return true;
   Region* region = nullptr;
   if (!TakeOut(pointer, device, region)) {

@@ -34,7 +34,8 @@ bool FreeMapped(cuda::Pointer pointer, cuda::Return& result);
 
 /// Finds base, size and context of the allocation that contains `pointer`. Returns false for memory not allocated here.
 bool FindMapped(cuda::Pointer pointer, cuda::Pointer& base, std::uint64_t& bytes, cuda::Context& context);
-/// Returns the device of an allocation, mapped or counted, or kNotOurs.
+/// Returns the tenant's number of the device that an allocation is on; kNotOurs if this library does not know the
+/// allocation.
 unsigned DeviceOfPointer(cuda::Pointer pointer);
 
 /// Allows or denies a peer device access to this device's memory, present and future.
@@ -43,7 +44,7 @@ void SetPeer(unsigned device, cuda::Device peer, bool is_allowed);
 /// Frees all allocations of a context that is about to be destroyed.
 void FreeContext(cuda::Context context);
 
-/// Frees unused memory in this process's own pools of the device.
+/// Frees memory that this process has on the device but does not use: unused parts of the driver's pools and of graphs.
 void ShrinkOwn(unsigned device);
 
 struct Moved {
@@ -52,16 +53,18 @@ struct Moved {
   std::uint64_t unpinned = 0;  // The part of `bytes` that was copied through unpinned memory.
   const char* text = "";       // The reason for a failure.
 };
-/// Moves all mapped memory of a device to the host, releasing its count progressively. After a failure everything is
-/// restored, unless other tenants have taken the room meanwhile; see IsAnyAway. Requires that no thread is inside the
-/// gate and none can enter.
+/// Moves all mapped memory of a device to the host. The tenant's count of used memory decreases step by step meanwhile.
+/// After a failure all memory is moved back, unless other tenants have taken the room; see IsAnyAway. Requires: no
+/// thread is in a driver call for the device, and none can begin one.
 Moved Evacuate(unsigned device);
-/// Restores the memory to its addresses, all or nothing. If the ceiling is too low, `bytes` is the amount needed.
+/// Moves the memory of Evacuate back from the host to its addresses, all or nothing. If the tenant may not use that
+/// much now, `bytes` of the result is the amount needed.
 Moved Return(unsigned device);
 /// Returns true if some memory is on the host, also after a move that failed half-way.
 bool IsAnyAway(unsigned device);
 
-/// Call these in the child of a fork. The other two drop the program's own mappings and its graphs.
+/// Call these three functions in the child of a fork. They forget this library's records of device memory, of the
+/// program's own mappings, and of its graphs.
 void ForgetMemory();
 void ForgetMappings();
 void ForgetGraphs();

@@ -5,9 +5,9 @@
 
 namespace divvy::interpose {
 
-/// Returns null if there is no replacement.
+/// Returns this library's replacement for an NVML function; null if it has none.
 EntryPoint NvmlHookOf(const char* symbol);
-/// Returns the handle of the loaded library; null if it is not loaded.
+/// Returns the dlopen handle of the NVML library; null if it is not loaded.
 void* NvmlHandle();
 
 }  // namespace divvy::interpose

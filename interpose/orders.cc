@@ -107,7 +107,7 @@ Moved NotReady(const char* text) {
 
 void Drain(Worker& worker, const QueuedTask& answered) {
   const share::Message& queued = answered.message;
-  // If a launch stays inside for so long, it is stuck; the turn ends anyway.
+  // Waits for launches that are in the driver now. One that takes too long is stuck, and the turn ends without it.
   AwaitNobodyInside(worker, queued.device, false);
   SynchroniseDevice(queued.device);
   share::Message drained = MessageOf(share::Word::kDrained, queued.device);
@@ -278,7 +278,7 @@ void Hand(const share::Message& message) {
   if (page == nullptr || message.device >= page->device_count) return;
   const QueuedTask queued = {Task::kFromKeeper, message, NowNs(), LinkNumber()};
   if (message.word == share::Word::kReturn) {
-    // There is nothing to restore, so it does not need to wait.
+    // If no memory of the device is on the host, the order to return is answered at once.
     Worker& worker = g_workers[message.device];
     bool is_here = false;
     {

@@ -6,7 +6,8 @@
 
 namespace divvy::interpose {
 
-/// Queues an order for execution. A move that cannot start in time is answered with a failure and dropped.
+/// Queues an order of the keeper for the thread of its device. An order to move memory that cannot start in time is
+/// answered with a failure and dropped.
 void Hand(const share::Message& order);
 /// Queues a call of YieldIfIdle (gate.h).
 void HandYield(unsigned device);
@@ -15,7 +16,7 @@ void HandYield(unsigned device);
 /// pools.
 void StartWorkers();
 
-/// Call this in the child of a fork.
+/// Forgets all queued orders. Call this in the child of a fork.
 void ForgetQueuedTasks();
 
 }  // namespace divvy::interpose

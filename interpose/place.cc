@@ -59,7 +59,7 @@ unsigned PositionOf(const char* entry, const char* list) {
 /// Translates the GPUs that a job with whole GPUs names by their numbers, or by the UUIDs of its start. Returns false
 /// if an entry is none of these.
 bool TranslateWhole(const share::Page& page, const char* visible, UuidList& list) {
-  // If the job can open only some GPUs, it counts those.
+  // If the job can open only some GPUs of the node, CUDA counts only these.
   const char* numbers = getenv("DIVVY_CUDA_INDICES");
   if (numbers == nullptr) numbers = getenv("DIVVY_GPUS");
   const char* const uuids = getenv("DIVVY_GPU_UUIDS");
@@ -85,7 +85,7 @@ void FollowTenant() {
     all.Add(page->devices[device]);
   if (CountUuids(all.text()) != page->device_count) return;
   const bool is_whole = page->devices[0].shown_total == 0;
-  // The numbers are right until the job has returned to other GPUs.
+  // The GPU numbers in the environment are right as long as the job has the GPUs with which it started.
   const char* const started = getenv("DIVVY_GPU_UUIDS");
   if (is_whole && (started == nullptr || strcmp(started, all.text()) == 0)) return;
   UuidList translated;

@@ -56,7 +56,8 @@ cuda::Return FreeAsync(cuda::Pointer pointer, cuda::Stream stream, Call call) {
   std::uint64_t bytes = 0;
   cuda::Context context = nullptr;
   if (FindMapped(pointer, base, bytes, context) && base == pointer) {
-    // Mapped memory from cuMemAlloc. It must be freed after all earlier work of its stream: now, after a wait.
+    // The program frees memory of cuMemAlloc with cuMemFreeAsync. It must be freed after all earlier work of the
+    // stream, so this waits for that work and frees it now.
     cuda::Return result = cuda::kSuccess;
     {
       const Inside inside(Touch::kOther);

@@ -73,7 +73,7 @@ cuda::Pool PoolOf(cuda::Device ordinal) {
 cuda::Return AllocateFromPool(unsigned device, cuda::Pool pool, std::uint64_t bytes, cuda::Return (*call)(void*),
                               cuda::Return (*undo)(void*), void* argument) {
   SetFlags(share::kPlainMemory);
-  // Free memory in the pool may serve it without growth.
+  // The pool may have enough free memory for the allocation, so that it need not grow.
   std::uint64_t taken = bytes;
   {
     const Inside inside(Touch::kOther, device);

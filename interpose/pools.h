@@ -9,8 +9,9 @@
 
 namespace divvy::interpose {
 
-/// `call()` allocates `bytes` from the pool. Counts the pool's growth. If that exceeds the ceiling, `undo()` frees the
-/// allocation and the result is kOutOfMemory. Requires: not inside the gate.
+/// Allocates `bytes` from the pool by calling `call(argument)`, and counts the memory by which the pool grew. If the
+/// tenant may not use that much, `undo(argument)` frees the allocation and the result is kOutOfMemory. Requires: the
+/// caller is not inside the gate (gate.h).
 cuda::Return AllocateFromPool(unsigned device, cuda::Pool pool, std::uint64_t bytes, cuda::Return (*call)(void*),
                               cuda::Return (*undo)(void*), void* argument);
 
@@ -21,11 +22,12 @@ cuda::Pool PoolOf(cuda::Device ordinal);
 /// the result if it is unknown.
 unsigned DeviceOfPool(cuda::Pool pool, unsigned otherwise);
 
-/// Updates the reserved size of a device's pools; call this after memory was freed, trimmed or waited for.
+/// Counts how much memory the driver has reserved for the device's pools now. Call this after memory of a pool was
+/// freed, trimmed or waited for.
 void MeasurePools(unsigned device);
 void MeasureAllPools();
 bool HasPools(unsigned device);
-/// Returns false if no pool was ever seen. Does not block.
+/// Returns true if this process has used a memory pool at some time. Does not block.
 bool MayHavePools();
 void NotePool(unsigned device, cuda::Pool pool);
 void ForgetPool(cuda::Pool pool);
@@ -33,13 +35,13 @@ void ForgetPool(cuda::Pool pool);
 /// Frees unused memory of a device's pools and graphs.
 void TrimPools(unsigned device);
 
-/// Registers or removes a graph that allocates `bytes` when launched. Counted is the larger of the sum of all
-/// registered graphs and the driver's reservation for graphs.
+/// Registers a CUDA graph that allocates `bytes` when launched; EndGraphPromise removes it. The memory counted for
+/// graphs is the sum of all registered graphs, or what the driver has reserved for graphs if that is more.
 cuda::Return PromiseGraphMemory(unsigned device, std::uint64_t bytes);
 void EndGraphPromise(unsigned device, std::uint64_t bytes);
 void MeasureGraphMemory(unsigned device);
 bool HasGraphMemory(unsigned device);
-/// Updates the count of all devices with graph memory.
+/// Counts the memory for CUDA graphs again, on all devices that have some.
 void MeasureAllGraphMemory();
 
 void ForgetPools();

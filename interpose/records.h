@@ -16,7 +16,8 @@ struct Counted {
   cuda::Context context;
 };
 
-/// Records `bytes` that were already taken, together with the current context.
+/// Records an allocation of `bytes`, which the caller has counted already (Take), together with the current context.
+/// `key`: its pointer or handle.
 void Remember(RecordKind kind, std::uint64_t key, unsigned device, std::uint64_t bytes);
 unsigned DeviceOfRecord(RecordKind kind, std::uint64_t key);
 
@@ -28,7 +29,7 @@ class Forgetting {
   ~Forgetting();
   Forgetting(const Forgetting&) = delete;
   Forgetting& operator=(const Forgetting&) = delete;
-  /// Restores the record because the driver call failed.
+  /// Restores the removed record, because the driver failed to free the allocation.
   void Undo();
   bool is_known() const { return is_known_; }
 
@@ -39,7 +40,7 @@ class Forgetting {
   bool is_known_ = false;
 };
 
-/// Drops all records of a destroyed context.
+/// Removes the records of all allocations that belonged to a destroyed context.
 void DropRecordsOf(cuda::Context context);
 void ForgetRecords();
 

@@ -20,11 +20,11 @@ struct Arena {
 
 Arena& ArenaOf(unsigned device);
 
-/// Maps new physical memory at the region's address.
+/// Maps new physical GPU memory at the region's address.
 cuda::Return Back(Region& region, const Arena& arena);
-/// Unmaps the physical memory; the address stays reserved.
+/// Unmaps and frees the region's physical GPU memory; its address stays reserved.
 cuda::Return Unback(Region& region);
-/// Unmaps the region's host memory, if it has any.
+/// Frees the host memory to which the region was copied, if it has any.
 void FreeHost(Region& region);
 
 }  // namespace divvy::interpose

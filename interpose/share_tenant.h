@@ -15,7 +15,7 @@ namespace divvy::share_tenant {
 inline std::string g_lookup = "dlsym";
 inline void* g_cuda = nullptr;
 
-/// Returns the driver's function, looked up in that way, or null.
+/// Returns the driver function with this symbol, looked up in the way that `g_lookup` names; null if there is none.
 void* Find(const char* symbol);
 
 template <typename Declared>
@@ -38,17 +38,18 @@ struct Thing {
 };
 inline std::map<std::string, Thing> g_things;
 
-/// Allocates `bytes` of the `kind` of memory: "plain", "managed", "async", "pool", "array", "mapping", "graph" ...
+/// Allocates `thing.bytes` of memory of the kind `thing.kind`: "plain", "managed", "async", "pool", "array", "mapping",
+/// "graph" ...
 cuda::Return Make(Thing& thing);
 cuda::Return Unmake(const Thing& thing);
 
 /// Runs a fixed sequence of calls of one feature of the driver API, for example "vmm". Returns what they returned.
 std::string RunFeature(const std::string& name);
-/// Allocates pieces of `bytes` of the `kind` until an allocation is refused or there are `most`. Returns the last
-/// result and the number of pieces.
+/// Allocates pieces of `bytes` each, of this kind of memory (see Make), until an allocation is refused or there are
+/// `most` pieces. Returns the last result and the number of pieces.
 std::string Hog(const std::string& kind, std::uint64_t bytes, std::uint64_t most);
-/// Requests every name of a file like requested_names.txt in the way that it says. Returns how many were found and how
-/// many not, and a digest of all results.
+/// Looks up every function that the file `list` names, in the way that its line states (see requested_names.txt).
+/// Returns how many were found and how many not, and a digest of all results.
 std::string RequestNames(const std::string& list);
 /// Makes a green context of all multiprocessors current. Returns the result.
 std::string EnterGreenContext();

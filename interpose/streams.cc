@@ -130,7 +130,7 @@ cuda::Return Captured(cuda::Stream stream, int change, Call call) {
   const bool is_own = stream == OwnStream(nullptr);
   const bool is_captured = is_own && IsCapturing(stream);
   const cuda::Return result = call();
-  // A failed end of capture ends the capture, too.
+  // Even if cuStreamEndCapture fails, the capture has ended.
   if (inside.is_ours() && is_own && IsCapturing(stream) != is_captured) NoteThreadCapture(change);
   return result;
 }

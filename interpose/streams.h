@@ -6,9 +6,11 @@
 
 namespace divvy::interpose {
 
-/// `context`: the stream's context; null: it counts for all contexts.
+/// Records a CUDA stream that the program uses. `context`: the stream's context; null: the stream is used with every
+/// context.
 void NoteStream(cuda::Stream stream, cuda::Context context);
-/// Call this before the stream is destroyed. When it returns, no thread uses the stream any more.
+/// Forgets a stream; call this before it is destroyed. When the call returns, no thread of this library uses the stream
+/// any more.
 void ForgetStream(cuda::Stream stream);
 /// Reports that a capture of a thread's own default stream starts (1) or ends (-1); other threads cannot query it.
 void NoteThreadCapture(int change);

@@ -101,7 +101,8 @@ cuda::Return cuGetProcAddress_v2_ptsz_hook(const char* name, void** function, in
 
 /// The part of divvy_dlsym for NCCL, of which several copies may be loaded.
 static void AnswerNccl(void* handle, const char* name, void** answer) {
-  // Used by libraries in front of NCCL, whose calls come through this library already.
+  // With RTLD_NEXT, a library that is loaded before NCCL looks up NCCL's function. Its own callers come through this
+  // library already, so the result is not replaced.
   if (handle == RTLD_NEXT) return;
   if (handle == RTLD_DEFAULT) {
     // This library comes first in the global scope. It answers only if there would be a result without it.
@@ -139,7 +140,7 @@ extern "C" __attribute__((visibility("hidden"))) void divvy_dlsym(void* handle, 
   if (target.hook == nullptr) return;
   const bool is_shared = SharedPage() != nullptr;
   if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
-    // Found only if the driver is loaded; without this library the symbol would not exist.
+    // A symbol of the CUDA driver is found only if the driver is loaded, as it would be without this library.
     if (target.real == nullptr) {
       answer[2] = LibcHandle();
       return;

@@ -13,10 +13,10 @@ struct HookRow {
 extern const HookRow kHooks[];
 extern const int kHookCount;
 
-/// Returns the replacement of the entry point, or null if there is none.
+/// Returns this library's replacement for the driver function with this number, or null if it has none.
 EntryPoint HookOf(Slot slot);
 
-/// Returns true if the address lies in this library.
+/// Returns true if this address is in the code or data of this library.
 bool IsOwn(const void* address);
 
 }  // namespace divvy::interpose

@@ -19,7 +19,7 @@ class Mutex {
   constexpr Mutex() = default;
   void Lock() { pthread_mutex_lock(&mutex_); }
   void Unlock() { pthread_mutex_unlock(&mutex_); }
-  /// Call this in the child of a fork, where the lock's holder does not exist.
+  /// Makes the mutex unlocked. Call this in the child of a fork, where a thread that held it does not exist.
   void Renew() { mutex_ = PTHREAD_MUTEX_INITIALIZER; }
 
  private:
@@ -85,7 +85,8 @@ inline std::uint64_t NowNs() {
 inline constexpr std::uint64_t kMillisecond = 1'000'000;
 inline constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// Waits while `*word` equals `value`, at most `most_ns`. Not a private futex, because other processes map the word.
+/// Waits while `*word` equals `value`, for at most `most_ns` nanoseconds. Other processes may map the word too, so the
+/// futex is not a private one.
 inline void FutexWait(std::uint32_t* word, std::uint32_t value, std::uint64_t most_ns) {
   const timespec timeout = {static_cast<time_t>(most_ns / kSecond), static_cast<long>(most_ns % kSecond)};
   syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, nullptr, 0);

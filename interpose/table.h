@@ -19,7 +19,7 @@ class Table {
 
   std::size_t size() const { return size_; }
 
-  /// Returns null if there is no record. The pointer is valid until the next change.
+  /// Returns the record with this key; null if there is none. The pointer is valid until the table's next change.
   Record* Find(std::uint64_t key) {
     if (cells_ == nullptr) return nullptr;
     for (std::size_t at = HomeOf(key);; at = Next(at)) {
@@ -58,7 +58,7 @@ class Table {
     return true;
   }
 
-  /// Calls visit(key, record) for each record, in no particular order. It must not change the table.
+  /// Calls visit(key, record) for each record, in no particular order. `visit` must not change the table.
   template <typename Visit>
   void ForEach(Visit visit) {
     for (std::size_t at = 0; at < capacity_; ++at) {
@@ -73,7 +73,8 @@ class Table {
     Abandon();
   }
 
-  /// Drops the contents without freeing them: after a fork another thread may have been in the middle of a change.
+  /// Makes the table empty without freeing its memory. For the child of a fork, where another thread may have been in
+  /// the middle of a change.
   void Abandon() {
     cells_ = nullptr;
     capacity_ = 0;
@@ -128,7 +129,8 @@ class KeyList {
   KeyList(const KeyList&) = delete;
   KeyList& operator=(const KeyList&) = delete;
 
-  /// Replaces the list by the keys whose records satisfy `is_wanted`. Without enough host memory, collects only some.
+  /// Replaces the list by the keys of all records for which `is_wanted` is true. If host memory is short, by some of
+  /// them (is_partial).
   template <typename Record, typename Wanted>
   void Gather(Table<Record>& table, Wanted is_wanted) {
     Clear();
@@ -145,7 +147,7 @@ class KeyList {
       }
     });
   }
-  /// Returns true if some keys did not fit.
+  /// Returns true if some keys are missing in the list, because host memory was short.
   bool is_partial() const { return is_partial_; }
   const Key* begin() const { return keys_; }
   const Key* end() const { return keys_ + count_; }

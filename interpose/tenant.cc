@@ -54,7 +54,7 @@ const char* WhyNoPage(const char* folder, share::Page*& page, std::uint64_t& ino
   }
   struct stat about {};
   void* mapped = MAP_FAILED;
-  // Another layout may have another size; its first words identify it.
+  // A shared-memory page of another version may have another size; its first words tell the version.
   if (old_glibc::Fstat(fd, &about) == 0 && about.st_size >= static_cast<off_t>(2 * sizeof(std::uint32_t))) {
     const auto size = static_cast<std::size_t>(about.st_size);
     mapped = mmap(nullptr, size < sizeof(share::Page) ? size : sizeof(share::Page), PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -119,7 +119,7 @@ void Say(const char* what, const char* repair) {
       write(STDERR_FILENO, line,
             static_cast<std::size_t>(length) < sizeof line ? static_cast<std::size_t>(length) : sizeof line - 1);
   if (written >= 0 || errno != EPIPE) return;
-  // Nobody reads the program's errors. Its next write may end it, but not this one.
+  // If no process reads the program's standard error, SIGPIPE would end the program. It is blocked for this write.
   sigset_t pipe;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
@@ -177,7 +177,8 @@ bool FindDevices() {
     is_known = is_known || g_device_of[ordinal] != kNotOurs;
   }
   for (int ordinal = 0; ordinal < count; ++ordinal) {
-    // No UUID matches, as after a move. The job sees only its own GPUs, so use their order.
+    // No UUID matches, because the tenant has been moved. The job sees only its own GPUs, so their order tells which is
+    // which.
     if (!is_known)
       g_device_of[ordinal] =
           static_cast<unsigned>(ordinal) < page->device_count ? static_cast<unsigned>(ordinal) : kNotOurs;
@@ -299,7 +300,7 @@ void GiveBack(unsigned device, std::uint64_t bytes) {
   const std::uint32_t slot = SlotNow();
   if (slot == share::kNoSlot) return;
   std::uint64_t& used = page->processes[slot].used[device];
-  // Sums only decrease, so this is safe without the lock.
+  // If the page's lock cannot be taken, continues without it. That is safe, because sums only decrease here.
   const bool is_locked = LockShared(*page, kPageTimeout);
   if (IsStillMine(*page, slot)) {
     const std::uint64_t before = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
@@ -320,7 +321,7 @@ cuda::Return Take(unsigned device, std::uint64_t bytes) {
     const std::uint64_t used = share::UsedOf(*page, device);
     if (bytes > limit || used > limit - bytes) return cuda::kOutOfMemory;  // No keeper could grant it.
     if (!AskForMore(device, bytes, started)) return cuda::kOutOfMemory;
-    // Otherwise another thread took the granted memory: ask again.
+    // If this fails, another thread has used the memory that the keeper granted, so the keeper is asked again.
     if (TakeAtOnce(device, bytes)) return cuda::kSuccess;
   }
 }

@@ -146,7 +146,8 @@ void ControllerDriver::OnCommitted(Status status) {
   });
 }
 
-// Submissions in the commit itself wait until its outcome is known.
+// Refuses new work while a commit takes too long. Submissions that are part of that commit wait until its outcome is
+// known.
 void ControllerDriver::WatchCommit() {
   ports_.after(kNewWorkWaits, [this] {
     is_commit_watched_ = is_committing_;
@@ -166,7 +167,8 @@ bool ControllerDriver::MayWait() {
   return clock_.Now() - waits_since_ < kNewWorkWaits;
 }
 
-// A commit that is done stays: the controller that leads next knows its changes.
+// Calls `task` once this controller may act. If another one leads instead, the commit that was made is not lost: the
+// next leader reads its changes.
 void ControllerDriver::WhenMayAct(std::function<void()> task) {
   if (may_act()) return task();
   if (!MayWait()) {
@@ -189,8 +191,8 @@ void ControllerDriver::SetTrouble(std::string trouble) {
 void ControllerDriver::OnDiskFull(const Error& error) {
   const bool may_wait = store_.is_remote() && MayWait();
   if (!may_wait) SetTrouble(error.message);
-  // Everything that is not durable: this commit, the changes gathered behind it, and those of this loop iteration.
-  // Later changes refer to jobs that this commit was to insert.
+  // Collects all changes that are not durable: those of this commit, those that wait behind it, and those of this loop
+  // iteration. Later changes may refer to jobs that this commit was to insert.
   Gather();
   std::deque<Turn> turns(std::make_move_iterator(committing_.begin()), std::make_move_iterator(committing_.end()));
   committing_.clear();
@@ -247,7 +249,7 @@ void ControllerDriver::Withdraw(std::deque<Turn>& turns, const Error& error) {
   for (const auto& [id, elements] : withdrawn) ids.push_back(id);
   controller_.Withdraw(ids, clock_.Now());
   if (!ids.empty()) Touch();  // Jobs that depend on them may now start or end.
-  // After kUnreachable, the caller may try another controller.
+  // If the error code is kUnreachable, it is kept: the client may then try another controller.
   const ErrorCode code = error.code == ErrorCode::kUnreachable ? error.code : ErrorCode::kLimitExceeded;
   for (auto& pending : refused) pending.answer(Error{code, "no new work is taken: " + error.message});
   if (store_.is_remote() || error.code == ErrorCode::kUnreachable) {
@@ -299,7 +301,8 @@ void ControllerDriver::SendStops(std::deque<Turn>& turns) {
   }
 }
 
-// The database may be away just now, although the commit is done.
+// The database may be unreachable just after a commit. Then the job's specification is read later, before the launch
+// command is sent.
 void ControllerDriver::LaunchLater(const LaunchCommand& command) {
   ports_.after(kRetryCommitAfter, [this, command] {
     const JobRecord* live = controller_.Find(command.record.id);
@@ -468,13 +471,15 @@ void ControllerDriver::RememberSpec(JobId id, std::shared_ptr<const JobSpec> spe
 }
 
 FindOutcome ControllerDriver::Outcomes() {
-  // Done now, because the controller calls back from inside its steps, when its effects must not be taken.
+  // Collects the changes so far now. The controller calls the returned function in the middle of a change, when they
+  // must not be collected.
   Gather();
   return [this](JobId id) -> std::optional<JobRecord> {
     if (auto live = FindLive(id)) return live;
     if (const JobRecord* ended = FindEnded(id)) return *ended;
     auto record = store_.Find(id);
-    // A decision that takes an unreachable job for a missing one would be wrong for good.
+    // If the store cannot be reached, the controller must not decide as if the job did not exist: that could not be
+    // corrected later.
     if (!record && record.error().code == ErrorCode::kUnreachable) ports_.give_up(record.error());
     if (!record) return std::nullopt;
     return *std::move(record);

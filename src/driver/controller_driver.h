@@ -29,14 +29,15 @@ class ControllerDriver {
     std::function<void(std::function<void()>)> post;
     std::function<void(std::vector<Batch>, std::function<void(Status)>)> commit;
     std::function<void(Duration, std::function<void()>)> after;
-    /// The store is broken in a way that a restart may repair: reports the error and ends the process.
+    /// Called when the store fails in a way that a restart may repair. It reports the error and ends the process.
     std::function<void(const Error&)> give_up;
-    /// Optional. False while another controller may lead: nothing is committed, sent or confirmed then.
+    /// Optional. Returns false while another controller may lead. Then nothing is committed, sent to nodes or confirmed
+    /// to clients.
     std::function<bool()> may_act;
     /// Optional. Called when trouble() begins, changes or ends (empty).
     std::function<void(const std::string& trouble)> on_trouble;
-    /// Optional. `complete` adds rows to a step's effects that must be durable with them; `on_durable` reports that
-    /// they are.
+    /// Optional. `complete` may add store rows to the effects of a change before they are committed together;
+    /// `on_durable` is called with the effects after that commit.
     std::function<void(Effects&)> complete;
     std::function<void(const Effects&)> on_durable;
   };
@@ -47,10 +48,11 @@ class ControllerDriver {
   Store& store() { return store_; }
   Time Now() const { return clock_.Now(); }
   const Clock& clock() const { return clock_; }
-  /// Clock::Latest, for expiry times.
+  /// Returns the latest time that it can be now (Clock::Latest). It decides whether tokens and sessions have expired.
   Time Latest() const { return clock_.Latest(); }
 
-  /// Must be called after every change of the controller. Plans and commits at the end of this loop iteration.
+  /// Must be called after every change of the controller's state. At the end of this loop iteration, jobs are scheduled
+  /// and the changes are committed to the store.
   void Touch();
   using Answer = std::function<void(const Status&)>;
   /// The caller of AfterCommit, while nothing can be stored.
@@ -70,13 +72,13 @@ class ControllerDriver {
   /// kUnreachable instead. For changes that must not be applied before they can be stored.
   void WhenStoreAnswers(Answer task);
 
-  /// Calls back with the final record, at once if the job is already final. Returns an id for StopWaiting, or kNotFound
-  /// for an unknown job.
+  /// WaitFor calls `on_final` with the job's record once the job has ended, at once if it already has. It returns an id
+  /// for StopWaiting, or kNotFound for an unknown job.
   using OnFinal = std::function<void(const JobRecord&)>;
   Result<std::uint64_t> WaitFor(JobId job, OnFinal on_final);
   void StopWaiting(JobId job, std::uint64_t waiter);
 
-  /// Subscribes to every change, after it is durable.
+  /// Subscribe calls `on_changes` with every change of jobs once it is durable. It returns an id for Unsubscribe.
   using OnChanges = std::function<void(const std::vector<Change>&, Time)>;
   std::uint64_t Subscribe(OnChanges on_changes);
   void Unsubscribe(std::uint64_t subscriber) { subscribers_.erase(subscriber); }
@@ -86,14 +88,15 @@ class ControllerDriver {
   /// Like FindJob, but without reading the store: finds live jobs and ended ones that are not durable yet. If it
   /// returns nullopt, the job may still be in the store.
   std::optional<JobRecord> FindUnstored(JobId job);
-  /// Jobs that are no longer live and not yet in the store as ended.
+  /// Returns the jobs that have ended and whose end is not in the store yet.
   std::vector<JobRecord> EndedUnstored();
   Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record);
   /// Like SpecOf, but without reading the store. If it returns null, the specification may still be in the store.
   std::shared_ptr<const JobSpec> UnstoredSpecOf(const JobRecord& record) const;
-  /// Like SpecOf, but includes changes of this loop iteration, which the next change must build on.
+  /// Like SpecOf, but includes changes made in this loop iteration. A further change of the specification starts from
+  /// this one.
   Result<std::shared_ptr<const JobSpec>> NewestSpecOf(const JobRecord& record);
-  /// For dependencies: returns how a job that is no longer live ended.
+  /// Returns a function that looks up how a job has ended, for the dependencies of other jobs.
   FindOutcome Outcomes();
   /// False while another controller may lead (Ports::may_act).
   bool may_act() const { return !ports_.may_act || ports_.may_act(); }
@@ -118,13 +121,14 @@ class ControllerDriver {
   /// before it is over.
   void Gather();
   std::optional<JobRecord> FindLive(JobId job) const;
-  /// Finds a job that has ended and is not yet durable as ended.
+  /// Returns the record of a job that has ended and whose end is not durable yet; null if there is none.
   const JobRecord* FindEnded(JobId job) const;
   void StartCommit();
   void OnCommitted(Status status);
-  /// Calls `task` once may_act is true. Until then is_committing_ must be true. After a while, new work is refused.
+  /// Calls `task` once may_act returns true. If that takes long, new work is refused meanwhile. Requires:
+  /// is_committing_ is true until `task` is called.
   void WhenMayAct(std::function<void()> task);
-  /// Refuses new work that waits behind a commit that does not end, which only a remote store's can.
+  /// Refuses new work that has waited too long for a commit to end. Only a commit to a remote store takes that long.
   void WatchCommit();
   void AwaitStore(Time end, Answer task);
   /// Returns true if new work that waits for a remote store may wait longer.
@@ -135,7 +139,7 @@ class ControllerDriver {
   template <typename Turns>
   void Report(Turns& turns, const Error& error);
   void SendStops(std::deque<Turn>& turns);
-  /// Sends the command once its specification can be read.
+  /// Sends the launch command to its node, later: once the job's specification can be read from the store.
   void LaunchLater(const LaunchCommand& command);
   void SetTrouble(std::string trouble);
   /// Returns the name of an array element or sweep element (--name-template); the array's name if the specification

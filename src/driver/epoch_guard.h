@@ -11,21 +11,24 @@ namespace divvy {
 
 class EpochGuard {
  public:
-  /// `newest`: the newest epoch that this node has followed, which survives the agent.
+  /// Checks that this node never follows an older leader after a newer one. `newest`: the newest epoch (the number of a
+  /// leader's term) that the node has followed, as stored by earlier agents.
   explicit EpochGuard(std::uint64_t newest) : newest_(newest) {}
 
-  /// The epoch of the session; 0: none yet.
+  /// The epoch of the controller that this agent follows now; 0: none yet.
   std::uint64_t session() const { return session_; }
   std::uint64_t newest() const { return newest_; }
 
-  /// Whether to follow a controller that introduces itself with `epoch`.
+  /// Returns OK if the node may follow a controller that introduces itself with this epoch, otherwise the reason why
+  /// not.
   Status CheckWelcome(std::uint64_t epoch) const {
     if (epoch >= newest_) return {};
     return FailedPrecondition("this controller began before another one that we followed (epoch " +
                               std::to_string(epoch) + ", the newest is " + std::to_string(newest_) +
                               "); its commands are ignored");
   }
-  /// Follows it from now on. Returns true if the epoch is new: the caller must store it before it executes a command.
+  /// Follows the controller with this epoch from now on. Returns true if the epoch is new; the caller must then store
+  /// it before it executes a command of this controller.
   bool Follow(std::uint64_t epoch) {
     const bool is_new = epoch > newest_;
     if (is_new) newest_ = epoch;

@@ -46,7 +46,8 @@ Duration LeaseKeeper::Step() {
 
 LeaseKeeper::Request LeaseKeeper::Begin() {
   if (is_over_) return Request::kNothing;
-  // The database counts from the arrival of the request, which is later.
+  // The lease counts from here for this controller. The database counts from the arrival of the request, which is
+  // later, so this is safe.
   asked_at_ = ports_.since_boot();
   if (epoch_ != 0) {
     if (!is_stepping_down_) return Request::kRenew;
@@ -71,7 +72,8 @@ LeaseKeeper::View LeaseKeeper::view() const {
 void LeaseKeeper::Keep(LeaseView seen, Duration at) {
   std::string conflict;
   for (const ControllerRow& row : seen.controllers) {
-    // Only the certificate of the last leader counts. One of a newcomer must not keep the others from leading.
+    // Another certificate of the last leader keeps this controller from leading. That of any other controller does not
+    // matter, since a new one must not keep the others from leading.
     if (row.name != seen.lease.name || row.name == self_.name) continue;
     if (row.certificate.empty() || self_.certificate.empty() || row.certificate == self_.certificate) continue;
     conflict = "its certificate differs from that of controller " + row.name +

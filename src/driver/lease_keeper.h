@@ -27,13 +27,14 @@ namespace divvy {
 class LeaseKeeper {
  public:
   struct Ports {
-    /// Includes the time of suspension.
+    /// Returns the time since the machine booted, including time in which it was suspended.
     std::function<Duration()> since_boot;
-    /// This controller leads from now on.
+    /// Called when this controller becomes the leader.
     std::function<void(std::int64_t epoch)> on_elected;
-    /// This controller no longer leads, and must forget what it knows. Called once.
+    /// Called once, when this controller is no longer the leader and must discard its state.
     std::function<void(const std::string& why)> on_lost;
-    /// `event`: "event=leads epoch=7", or one that ends in '=' and takes `value` in quotation marks.
+    /// Writes a line to the log. `event`: a text such as "event=leads epoch=7". If it ends with '=', `value` follows in
+    /// quotation marks.
     std::function<void(const std::string& event, const std::string& value)> log;
   };
   /// A request to the database.
@@ -56,25 +57,28 @@ class LeaseKeeper {
   /// the others time to take the lease.
   LeaseKeeper(std::unique_ptr<ControllerLease> lease, ControllerSelf self, Ports ports, bool yields = false);
 
-  /// Asks the database, and takes the lease if it has ended. Returns when to call again, from now.
+  /// Reads the lease in the database, renews it as its holder, and takes it if it has ended. Returns the time after
+  /// which Step must be called again.
   Duration Step();
-  /// The request that is due now. The right to act counts from this call. kRenew and kLook are answered with OnSeen,
-  /// kTake with OnTaken, kRelease with OnReleased. These return when to call Begin again, from now.
+  /// Returns the request that must be sent to the database now. A renewed lease counts from this call. The caller
+  /// passes on the result: of kRenew and kLook with OnSeen, of kTake with OnTaken, of kRelease with OnReleased. These
+  /// functions return the time after which Begin must be called again.
   Request Begin();
   Duration OnSeen(Result<LeaseView> seen);
   Duration OnTaken(const Result<std::int64_t>& epoch);
   Duration OnReleased();
-  /// True if this controller leads, and its lease cannot have ended yet. Any command, and any answer to a change, needs
-  /// this. Cost: one reading of the clock.
+  /// Returns true if this controller leads and its lease cannot have ended yet. Only then may it send commands to nodes
+  /// and confirm changes to clients. Cost: one reading of the clock.
   bool may_act() const { return ports_.since_boot() < Duration(acts_until_.load()); }
   View view() const;
   const ControllerSelf& self() const { return self_; }
-  /// 0: this controller does not lead.
+  /// The number of this leader's term; 0 if this controller does not lead.
   std::int64_t epoch() const { return epoch_.load(); }
   Duration since_boot() const { return ports_.since_boot(); }
   /// Gives the lease back at the next Step.
   void StepDown() { is_stepping_down_ = true; }
-  /// Gives the lease back now, without OnLost: the process ends. On the thread of Step, or after it has ended.
+  /// Gives the lease back now, because the process ends; on_lost is not called. Call it on the thread that calls Step,
+  /// or after that thread has ended.
   void Release();
 
  private:

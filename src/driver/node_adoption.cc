@@ -9,7 +9,8 @@
 namespace divvy {
 namespace {
 
-// A caller tries to reach the new daemon about once a second. The job's GPUs stay idle meanwhile.
+// A foreground job waits this long after a restart for the client that runs it, which tries to reach the new daemon
+// about once a second. The job's GPUs stay idle meanwhile.
 constexpr Duration kCallersReturnWithin = std::chrono::seconds(10);
 
 }  // namespace
@@ -17,15 +18,15 @@ constexpr Duration kCallersReturnWithin = std::chrono::seconds(10);
 void NodeDriver::Remind(Run& run) {
   const JobRecord* live = controller_->Find(run.record.job);
   if (live == nullptr || live->attempt != run.record.attempt) return;
-  // A durable command may never have been sent. Sending it twice does no harm.
+  // A command that is stored may never have been sent, so it is sent again. Sending it twice does no harm.
   DeliverSoon(run, PauseCommand{live->id, live->state == JobState::kPaused || run.is_displaced, ""});
   DeliverSoon(run, TimeLimitCommand{live->id, Deadline(*live)});
   if (live->takes_resizes) {
     const GpuSet usable = host_.GpusHere(*live) - live->gpus_asked_back;
     DeliverSoon(run, ResizeCommand{live->id, usable, usable != live->gpus_used});
   }
-  // An acknowledged stop may never have been sent; sending it twice does no harm. A gang's node allocation is also
-  // stopped because another one has ended, without any stop request.
+  // A confirmed stop of the job may never have been sent, so it is sent again. A gang's node allocation is also stopped
+  // because another one has ended, without any stop request.
   const bool is_to_end = live->stop_intent != StopIntent::kNone || live->state == JobState::kStopping;
   if (is_to_end) DeliverSoon(run, StopCommand{live->id, 0, Duration(-1), ""});
 }
@@ -58,13 +59,14 @@ void NodeDriver::OnAdoptedEnded(JobId job) {
   run.record.exit = exit;
   run.record.exit->hit_time_limit = run.hit_limit;
   run.record.ended = controller_->Now();
-  // Processes that the job left behind must not hold the GPU, but do so until they have ended.
+  // The job's first process has ended. Processes that it left behind are killed, and the job's GPUs stay in use until
+  // they have ended.
   run.awaits_leftovers = host_.SignalAdopted(run.record, SIGKILL, SignalReach::kTree) > 0;
   if (!run.awaits_leftovers) OnEnded(RunRecord(run.record));
 }
 
-// Supervisor, guard, first process and all left-over processes are gone. The GPUs are released when the driver confirms
-// it.
+// Handles a run of which no process is left: neither supervisor, guard, first process nor processes that it left
+// behind. The GPUs are released when the GPU driver shows that they are free.
 void NodeDriver::OnVanished(const RunRecord& record, std::uint32_t attempt) {
   host_.Confirm(record.job, attempt);
   Run& run = runs_[record.job];
@@ -124,7 +126,8 @@ void NodeDriver::CheckSupervisors() {
   std::vector<JobId> suspects;
   for (const auto& [job, run] : runs_) {
     if (run.is_adopted || run.record.exit) continue;
-    // A supervisor that has not reported where it listens may have been killed before it could.
+    // Also suspects supervisors that have not reported where they take commands: they may have been killed before they
+    // could.
     if (!IsListening(run.record) || !host_.Ping(run.record)) suspects.push_back(job);
   }
   if (suspects.empty()) return;
@@ -213,7 +216,8 @@ bool NodeDriver::FindRun(RunRecord record, const std::map<JobId, std::uint32_t>&
   if (!ReportFound(run, record)) {
     run.found.reset();
     if (active != expected.end() || !record.exit) return end();
-    // The end may not be durable in the controller. It is repeated, and the record is removed on a ForgetCommand.
+    // The controller may not have stored the end of the run. So it is reported again, and the run record is removed
+    // when the controller sends a ForgetCommand.
     SayEnded(record, *record.exit);
     return false;
   }
@@ -251,7 +255,8 @@ void NodeDriver::TakeOn(const RunRecord& record, std::uint32_t attempt) {
         runs_[record.job].record.attempt = attempt;
         break;
       }
-      // The record is removed once this is durable. Without it the next daemon would think that the job never started.
+      // The run record is removed when the controller has stored the end. Without it, the next daemon would think that
+      // the job never started.
       runs_[record.job].record = record;
       runs_[record.job].record.attempt = attempt;
       runs_[record.job].record.exit = Exit{.is_known = false};
@@ -318,7 +323,7 @@ void NodeDriver::Reconcile() {
     if (is_ours) run.found.reset();
     const bool has_ended = run.record.exit && !run.awaits_leftovers;
     if (!is_ours) {
-      // The record on disk holds more than the reports.
+      // The run record on disk has more information than the supervisor's reports.
       const auto kept = host_.Read(job);
       RunRecord record = kept && kept->attempt == run.record.attempt ? *kept : run.record;
       record.exit = has_ended ? run.record.exit : std::nullopt;

@@ -12,8 +12,8 @@ namespace divvy {
 class NodeCommandPort {
  public:
   virtual ~NodeCommandPort() = default;
-  /// `spec` is the specification that a LaunchCommand or an AdoptCommand needs. It is null if the store could not read
-  /// it, and for all other commands.
+  /// Carries out a command of the controller on its node. `spec`: the job's specification, for a LaunchCommand or an
+  /// AdoptCommand. It is null if it could not be read from the store, and for all other commands.
   virtual void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) = 0;
 };
 

@@ -47,7 +47,8 @@ void NodeDriver::OnCaller(JobId job) {
   if (auto waiting = unclaimed_.extract(job)) Launch(waiting.mapped().command, waiting.mapped().spec);
 }
 
-// The streams of the job's caller were lost with the previous daemon; the caller still has them.
+// The previous daemon had the input and output streams of the client that runs this foreground job. The client still
+// has them and will connect again, so the launch waits for it.
 void NodeDriver::AwaitCaller(const LaunchCommand& command, std::shared_ptr<const JobSpec> spec) {
   const Time now = controller_->Now();
   const Time until = std::max(callers_return_until_, now + options_.awaits_callers);
@@ -114,7 +115,7 @@ void NodeDriver::Deliver(Run& run, const NodeCommand& command) {
     const bool is_paused = live != nullptr && live->state == JobState::kPaused;
     Deliver(run, PauseCommand{displace->job, is_paused || run.is_displaced, ""});
   } else if (const auto* pause = std::get_if<PauseCommand>(&command)) {
-    // A displaced job is continued when it returns.
+    // A job that is parked for another one is continued when it returns to its GPUs.
     if (!pause->is_paused && run.is_displaced) return;
     if (run.is_adopted) host_.SignalAdopted(record, pause->is_paused ? SIGSTOP : SIGCONT, SignalReach::kTree);
     else if (pause->is_paused) host_.Pause(record);
@@ -169,7 +170,8 @@ void NodeDriver::SayState(const Run& run) {
   if (!record.delay.empty()) return controller_->OnDelayed(record.job, record.attempt, record.delay);
   if (record.has_started()) return controller_->OnStarted(record.job, record.attempt, record.started);
   if (!record.awaits_go() || record.port == 0) return;
-  // The GoCommand was sent to a supervisor that has been killed since.
+  // The supervisor that got the GoCommand (the start of a prepared multi-node job) was killed, so it is sent to its
+  // successor.
   if (run.was_let_go && !run.is_adopted) return host_.Go(record);
   controller_->OnPrepared(record.job, record.attempt, record.port);
 }
@@ -179,7 +181,7 @@ void NodeDriver::OnReport(Report report, const RunRecord& record) {
   if (report != Report::kDelayed) host_.Confirm(record.job, record.attempt);
   const auto run = runs_.find(record.job);
   if (run != runs_.end() && run->second.found && run->second.record.attempt == 0) {
-    // Its record was empty when it was found. The report now identifies it.
+    // The run record was empty when it was found. The report now tells to which run it belongs.
     if (const auto kept = host_.Read(record.job)) {
       run->second.record.attempt = kept->attempt;
       ReportFound(run->second, *kept);

@@ -52,7 +52,8 @@ class NodeDriver final : public NodeCommandPort {
 
   NodeDriver(Options options, RunHost& host) : options_(std::move(options)), host_(host) {}
 
-  /// Must be called before anything else; controller and node refer to each other.
+  /// Sets where events are reported. Must be called before any other function. It is separate from the constructor
+  /// because controller and node refer to each other.
   void Join(NodeReportPort& controller) { controller_ = &controller; }
 
   /// Compares the jobs that the controller considers active with the runs on this node. `was_rebooted`: no earlier
@@ -66,24 +67,28 @@ class NodeDriver final : public NodeCommandPort {
   void CheckSupervisors();
 
   void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
-  /// A supervisor has reported, or its guard.
+  /// Handles a report of the process that watches a run (its supervisor, or the guard that replaces a killed one).
+  /// `record`: the run record after the report.
   void OnReport(Report report, const RunRecord& record);
-  /// The launcher has refused to start this run.
+  /// Handles the launcher's message that it could not start this run, with the reason.
   void OnRefused(JobId job, std::uint32_t attempt, const Exit& why);
-  /// The first process of an adopted run has ended.
+  /// Handles the end of the first process of an adopted run: one that is left without a supervisor and that this driver
+  /// watches itself.
   void OnAdoptedEnded(JobId job);
-  /// The streams of the caller of a foreground job have arrived, for which a launch may wait.
+  /// Handles the arrival of the input and output streams of the client that runs this job in the foreground. The launch
+  /// may have waited for them.
   void OnCaller(JobId job);
 
-  /// From a launch until the run's end is fully processed.
+  /// The runs on this node, each from its launch until its end is completely processed.
   const std::map<JobId, Run>& runs() const { return runs_; }
-  /// Null if the node has no run of the job.
+  /// Returns the run of this job; null if the node has none.
   const Run* Find(JobId job) const;
-  /// When an adopted run reaches its limit or is killed; kNever: none does.
+  /// Returns the next time at which a run that this driver watches itself (an adopted one) reaches its time limit or
+  /// must be killed; kNever if there is none.
   Time next_due() const;
 
  private:
-  /// The supervisor has reported where it takes commands.
+  /// Returns true if the run's supervisor has reported the socket on which it takes commands.
   static bool IsListening(const RunRecord& record) { return !record.control.empty(); }
   Duration GraceOf(const JobSpec& spec) const { return spec.grace < Duration(0) ? options_.grace : spec.grace; }
   void Launch(const LaunchCommand& command, const std::shared_ptr<const JobSpec>& spec);
@@ -92,14 +97,14 @@ class NodeDriver final : public NodeCommandPort {
   void AwaitCaller(const LaunchCommand& command, std::shared_ptr<const JobSpec> spec);
   void FailUnclaimed();
   void Deliver(Run& run, const NodeCommand& command);
-  /// Delivers the command now, or when the supervisor listens.
+  /// Sends the command to the run's supervisor, now or once the supervisor takes commands.
   void DeliverSoon(Run& run, const NodeCommand& command);
   void LetGo(Run& run, const GoCommand& command);
   void Forget(JobId job, std::uint32_t attempt);
   /// Reports the run's progress to the controller.
   void SayState(const Run& run);
   void OnEnded(const RunRecord& record);
-  /// Reports the end to the controller; `exit` may hold more than the record does.
+  /// Reports the run's end to the controller. `exit` may tell more about the end than the record does.
   void SayEnded(const RunRecord& record, const Exit& exit);
   void SayVanished(JobId job, std::uint32_t attempt, RunVanished how);
 
@@ -110,7 +115,7 @@ class NodeDriver final : public NodeCommandPort {
   void LoadStopTerms(Run& run);
   /// Repeats commands that the job's supervisor may not have received before it was killed.
   void Remind(Run& run);
-  /// Continues a run of which only the record is left.
+  /// Takes over a run that an earlier daemon or agent started, from its run record.
   void TakeOn(const RunRecord& record, std::uint32_t attempt);
   /// Handles the record of a run that the controller did not name. `expected`: attempts that it named and that have no
   /// record. Returns whether the controller has taken the run over instead of one of them.

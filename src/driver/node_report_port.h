@@ -35,18 +35,19 @@ class NodeReportPort {
   /// A gang's node allocation is prepared and waits for a GoCommand. The gang's other nodes reach it at `port` (TCP).
   virtual void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) = 0;
   /// The start of a run is delayed by `why`: "waits up to 10 s for directory '/home/ada/logs' of its output file, ...".
-  /// OnStarted or OnExited follows.
+  /// Later OnStarted or OnExited is called for the run.
   virtual void OnDelayed(JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
   virtual void OnStarted(JobId job, std::uint32_t attempt, Time at) = 0;
   virtual void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) = 0;
   virtual void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) = 0;
-  /// A job that was launched with LaunchCommand::is_parkable was parked or has returned, or could not.
+  /// Reports that a job on whole GPUs was parked (its GPU memory was moved to the host) or has its GPUs again, or that
+  /// this failed. Only for jobs launched with LaunchCommand::is_parkable.
   virtual void OnPresence(const PresenceReport&) {}
   virtual void OnGpusObserved(const std::vector<GpuObservation>& observations) = 0;
 
-  /// Reports a run on this node that the controller did not name, or its end. The controller answers with an
-  /// AdoptCommand, a StopCommand, or a ForgetCommand once the run has ended. Without an answer the run is left alone.
-  /// Returns false if the controller is of an earlier release, which makes no decisions about such runs.
+  /// Reports a run on this node, or its end, that the controller did not list among the active ones. The controller
+  /// answers with an AdoptCommand, a StopCommand, or a ForgetCommand once the run has ended. Without an answer the run
+  /// is left alone. Returns false if the controller is of an earlier release, which makes no decisions about such runs.
   virtual bool OnFound(const RunDescription&) { return false; }
 
   // The controller's view.

@@ -17,7 +17,8 @@ inline constexpr std::string_view kWishRow = "notify.wish.";
 inline constexpr std::string_view kReceiverRow = "notify.receiver.";  // UID.NAME
 inline constexpr std::string_view kToldGpusRow = "notify.gpus";
 
-/// Returns the job of a notice or wish with this key; nullopt for other keys.
+/// Returns the job that a store row about notifications belongs to, by the row's key; nullopt if the key is not one of
+/// such a row.
 inline std::optional<JobId> JobOfNoticeRow(std::string_view key) {
   for (const std::string_view prefix : {kNoticeRow, kWishRow}) {
     if (!key.starts_with(prefix)) continue;

@@ -26,14 +26,14 @@ class RunHost {
 
   // --- Launches ----------------------------------------------------------------------------------------------------
 
-  /// Returns whether the streams of a foreground job's caller are here.
+  /// Returns whether the input and output streams of the client that runs this job in the foreground have arrived.
   virtual bool HasCaller(JobId job) const = 0;
-  /// Closes these streams, so that the caller sees that nothing will arrive.
+  /// Closes the streams of HasCaller, so that the client sees that no output will arrive.
   virtual void DropCaller(JobId job) = 0;
   /// Hands the job to the launcher. Returns the record of the run as far as it is known now (job, attempt, user), or
   /// why the job cannot be launched here.
   virtual std::variant<RunRecord, Exit> Launch(const LaunchCommand& command, const JobSpec& spec) = 0;
-  /// See Launcher (platform/supervisor/launch.h).
+  /// Tells the launcher that the run has reported, so that its launch need not be repeated.
   virtual void Confirm(JobId job, std::uint32_t attempt) = 0;
   virtual bool IsPending(JobId job, std::uint32_t attempt) const = 0;
   virtual void RepeatLost() = 0;
@@ -42,17 +42,17 @@ class RunHost {
 
   /// Returns every run record, ascending by job. Fails if the records cannot be read.
   virtual Result<std::vector<RunRecord>> Scan() const = 0;
-  /// Fails with kNotFound if the job has no record.
+  /// Reads the job's run record. Fails with kNotFound if it has none.
   virtual Result<RunRecord> Read(JobId job) const = 0;
   virtual RunState StateOf(const RunRecord& record) const = 0;
   /// If the supervisor is about to start the job, waits until its record names the process: usually milliseconds, at
   /// most a second. Fails if the record is gone.
   virtual Result<RunRecord> AwaitProcess(RunRecord record) const = 0;
-  /// Removes the record and what belongs to the run. Keeps the record of a later attempt.
+  /// Removes the run record and the files that belong to the run. A record of a later attempt of the job stays.
   virtual void RemoveRecord(const RunRecord& record) = 0;
-  /// Describes a run to a controller that does not know it.
+  /// Returns a description of the run, for a controller that does not know it.
   virtual RunDescription Describe(const RunRecord& record) const = 0;
-  /// Returns the stored text of the run's steps (model/steps/step_list.h).
+  /// Returns the list of the run's steps (srun), as the text that is stored (model/steps/step_list.h).
   virtual std::string KeptStepsOf(const RunRecord& record) const = 0;
 
   // --- Commands to supervisors -------------------------------------------------------------------------------------
@@ -62,40 +62,43 @@ class RunHost {
   virtual void Pause(const RunRecord& record) = 0;
   virtual void Continue(const RunRecord& record) = 0;
   virtual void SetTimeLimit(const RunRecord& record, Duration limit) = 0;
-  /// Starts a prepared node allocation of a gang.
+  /// Starts a multi-node job's part on this node, which was prepared and waited for the other nodes.
   virtual void Go(const RunRecord& record) = 0;
-  /// Asks for a report of the present state. Returns false if the supervisor is gone.
+  /// Asks the run's supervisor to report its present state. Returns false if the supervisor is gone.
   virtual bool Ping(const RunRecord& record) = 0;
 
   // --- Adopted runs, which have neither supervisor nor guard -------------------------------------------------------
 
-  /// Calls NodeDriver::OnAdoptedEnded once the run's first process has ended. Returns false if it already has.
+  /// Watches a run without a supervisor: calls NodeDriver::OnAdoptedEnded once its first process has ended. Returns
+  /// false if that process has ended already.
   virtual bool Adopt(const RunRecord& record) = 0;
-  /// The run has a supervisor again, or is over.
+  /// Ends the watching of Adopt, because the run has a supervisor again or is over.
   virtual void DropAdopted(JobId job) = 0;
-  /// Returns how many processes had the signal sent to them.
+  /// Sends a signal to the processes of a run without a supervisor. Returns how many got it.
   virtual int SignalAdopted(const RunRecord& record, int signal, SignalReach reach) = 0;
-  /// Returns nullopt while the process runs.
+  /// Returns how the first process of a run without a supervisor ended; nullopt while it runs.
   virtual std::optional<Exit> ExitOfAdopted(const RunRecord& record) = 0;
-  /// Kills what is left of a run; returns false if something was left.
+  /// Kills processes of the run that are left after its end. Returns false if there were some.
   virtual bool EndLeftovers(const RunRecord& record) = 0;
 
   // --- Gangs, elastic jobs, ends -----------------------------------------------------------------------------------
 
-  /// The GPUs that the plan assigns to the job on this node.
+  /// Returns the GPUs of this node that the controller has assigned to the job.
   virtual GpuSet GpusHere(const JobRecord& record) const = 0;
-  /// Writes the file that tells an elastic job its GPUs. A job that misses it gets it at its next checkpoint.
+  /// Writes the file that tells an elastic job which GPUs it has. If that fails, the job learns it at its next
+  /// checkpoint.
   virtual void SetGpusFile(JobId job, GpuSet gpus) = 0;
-  /// Writes what a node allocation needs for its start; starts it if it is adopted.
+  /// Writes the files that a multi-node job's part on this node needs for its start. If the part has no supervisor,
+  /// starts it too.
   virtual Status StageGo(const RunRecord& record, const JobRecord& live, const GoCommand& command) = 0;
-  /// Updates the record of an adopted node allocation, which no supervisor does.
+  /// Updates and returns the record of a multi-node job's part on this node that has no supervisor to do so.
   virtual RunRecord LookAtPart(RunRecord record) const = 0;
-  /// The processes of a run are gone, and its exit is set. Removes what it left (containers) and observes `gpus` before
-  /// they are reused. Then calls `done` with the exit, at once or later.
+  /// Cleans up after a run whose processes have ended. Removes containers that it left, and checks the state of `gpus`
+  /// before they are reused. Then calls `done` with the run's exit, at once or later.
   virtual void CleanUp(const RunRecord& record, GpuSet gpus, std::function<void(const Exit&)> done) = 0;
-  /// The processes of a run are gone; called before the controller is told.
+  /// Called when the processes of a run have ended, before this is reported to the controller.
   virtual void OnOver(JobId job, std::uint32_t attempt) = 0;
-  /// Logs a line for the node's administrator: "event=... ".
+  /// Writes a line to the node's log, for its administrator: "event=... ".
   virtual void Note(const std::string& line) const = 0;
 };
 

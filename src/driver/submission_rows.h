@@ -15,7 +15,8 @@ inline constexpr std::string_view kSubmissionRow = "submission.";  // JOB
 
 inline std::string SubmissionRow(JobId job) { return std::string(kSubmissionRow) + ToString(job); }
 
-/// Returns the job of a row with this key; nullopt for other keys.
+/// Some store rows remember with which key a job was submitted. Returns the job of such a row by the row's name;
+/// nullopt if `key` does not name such a row.
 inline std::optional<JobId> JobOfSubmissionRow(std::string_view key) {
   if (!key.starts_with(kSubmissionRow)) return std::nullopt;
   const auto id = ParseInteger(key.substr(kSubmissionRow.size()));

@@ -15,7 +15,8 @@ constexpr auto kStandsBefore = [](const ClassQueue::Stand& stand, const Place& p
 
 }  // namespace
 
-// The last chunk that begins at or before `place`, or the first chunk. Requires: not empty.
+// Returns the last chunk that begins at or before `place`, or the first chunk if none does. Requires: the queue is not
+// empty.
 std::size_t ClassQueue::ChunkOf(const Place& place) const {
   const auto after =
       std::upper_bound(chunks_.begin(), chunks_.end(), place,
@@ -29,7 +30,7 @@ void ClassQueue::Insert(const Place& place, std::uint32_t count) {
   if (chunks_.empty()) chunks_.emplace_back();
   std::size_t at = chunks_.size() == 1 ? 0 : ChunkOf(place);
   if (chunks_[at].stands.size() == kMostInChunk) {
-    // Most insertions are at the end; a new chunk there keeps the full ones full.
+    // Most jobs are added at the end of the queue. Then a new chunk is begun, instead of splitting the full one.
     const bool appends = at + 1 == chunks_.size() && chunks_[at].stands.back().place < place;
     Chunk upper;
     if (!appends) {

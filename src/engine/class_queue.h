@@ -44,9 +44,10 @@ class ClassQueue {
     friend bool operator==(const Position&, const Position&) = default;
   };
 
-  /// Requires: there is no entry at `place`.
+  /// Adds a waiting job, or an array with `count` waiting elements, at its place in the queue. Requires: there is no
+  /// entry at `place` yet.
   void Insert(const Place& place, std::uint32_t count);
-  /// Requires: there is an entry at `place`.
+  /// Removes the job or array at `place`. Requires: there is one.
   void Erase(const Place& place);
   void SetCount(const Place& place, std::uint32_t count);
 
@@ -59,9 +60,9 @@ class ClassQueue {
   bool IsEnd(Position at) const { return at.chunk >= chunks_.size(); }
   const Stand& At(Position at) const { return chunks_[at.chunk].stands[at.index]; }
   Position Next(Position at) const;
-  /// The first entry at or after `place`.
+  /// Returns the position of the first entry at or after `place`.
   Position LowerBound(const Place& place) const;
-  /// The first entry with a lower priority than `priority`.
+  /// Returns the position of the first entry with a lower priority than `priority`.
   Position AfterPriority(int priority) const;
   /// The number of waiting jobs in the entries before `place`. An array counts with all its waiting elements.
   std::uint64_t MembersBefore(const Place& place) const;

@@ -148,7 +148,8 @@ class WishReader {
     const bool is_chain = term.kind == FeatureTerm::Kind::kAnd && term.nodes == 0 && !term.is_bracketed;
     if (!is_chain) DIVVY_CHECK(Add(term));
     for (std::size_t i = 0; is_chain && i < term.parts.size(); ++i) DIVVY_CHECK(Add(term.parts[i]));
-    // Callers combine these conditions for one task.
+    // The numbers of alternatives of these conditions multiply, because the caller combines the conditions for one
+    // task.
     std::size_t counted = 1;
     std::size_t alike = 1;
     for (const FeatureWish::Counted& one : wish_.counted) counted = std::max(counted, Options(one.condition));

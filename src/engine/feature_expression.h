@@ -29,7 +29,7 @@ struct FeatureTerm {
   std::size_t at = 0;              // Position of its first character, counted from 1.
 };
 
-/// Fails if `text` is not a valid expression; the message names the offending character.
+/// Parses an expression of node features (--constraint). The error names the character at which `text` is not valid.
 Result<FeatureTerm> ParseFeatures(std::string_view text);
 
 /// A condition on the features of one node: a list of options, each a list of features. A node satisfies it if it has
@@ -39,16 +39,17 @@ class FeatureCondition {
  public:
   FeatureCondition() = default;
   explicit FeatureCondition(std::string feature) : options_{{std::move(feature)}} {}
-  /// Ignores counts and brackets. Fails if the condition needs more than 256 options.
+  /// Returns the condition that the term sets for one node, as a list of alternatives; counts and brackets are ignored.
+  /// Fails if there are more than 256 alternatives.
   static Result<FeatureCondition> Of(const FeatureTerm& term);
 
   FeatureCondition And(const FeatureCondition& other) const;
   FeatureCondition Or(const FeatureCondition& other) const;
 
   bool is_any() const { return options_.empty(); }
-  /// Requires: `features` is in ascending order.
+  /// Returns true if a node with these features meets the condition. Requires: `features` is in ascending order.
   bool Holds(std::span<const std::string> features) const;
-  /// "h100&ib or a100"; "" if every node satisfies it.
+  /// Returns the condition as text: "h100&ib or a100"; "" if every node meets it.
   std::string Text() const;
   const std::vector<std::vector<std::string>>& options() const { return options_; }
 
@@ -75,8 +76,9 @@ struct FeatureWish {
   friend bool operator==(const FeatureWish&, const FeatureWish&) = default;
 };
 
-/// Fails if the expression has no meaning for a job: a count or "[...]" inside an alternative, features without a count
-/// next to counted ones in "[...]", or a second "[...]". "" requires nothing.
+/// Parses the feature expression of a job (--constraint). Fails if it has no meaning for a job: a count or "[...]"
+/// inside an alternative, features without a count next to counted ones in "[...]", or a second "[...]". An empty text
+/// sets no condition.
 Result<FeatureWish> ParseFeatureWish(std::string_view text);
 
 }  // namespace divvy

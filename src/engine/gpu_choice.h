@@ -23,7 +23,8 @@ struct GpuChoice {
   bool is_strict() const { return requires_topology && topology != TopologyNeed::kAny; }
 };
 
-/// Picks `count` of `candidates`. Returns nothing if there are too few, or no set meets the requirement.
+/// Picks `count` of the GPUs `candidates`. Returns nullopt if there are too few, or if no set meets the required
+/// topology.
 ///
 /// With a topology, or with kBest, the set is the one that GpuTopology::Pick finds. Otherwise: kSequential and kPack
 /// take the lowest indices; kRandom goes by `draw`: the same draw prefers the same GPUs whatever else is free, so that
@@ -31,7 +32,7 @@ struct GpuChoice {
 /// the NUMA node that has the most candidates.
 std::optional<GpuSet> PickGpus(GpuSet candidates, int count, const GpuChoice& choice);
 
-/// Returns whether `gpus` meet a required topology; true if none is required.
+/// Returns true if `gpus` meet the required topology, or if none is required.
 bool Suits(GpuSet gpus, const GpuChoice& choice);
 
 /// Returns the size of the largest subset of `gpus` that satisfies the topology, whether required or preferred.
@@ -42,7 +43,8 @@ int MostInOneDomain(GpuSet gpus, const GpuChoice& choice);
 /// topologies are pairwise relations, and on real nodes connected GPUs have the same partners, so no set is missed.
 std::vector<std::vector<std::size_t>> GrownSets(std::span<const int> order, int count, const GpuChoice& choice);
 
-/// The order in which GPUs are preferred, lower first: by `draw` for kRandom, otherwise the index.
+/// Returns a rank by which GPUs are preferred, lower first: computed from `draw` for kRandom, otherwise the GPU's
+/// index.
 std::uint64_t PreferenceRank(int gpu, const GpuChoice& choice);
 
 }  // namespace divvy

@@ -24,7 +24,8 @@ namespace divvy {
 
 /// How often jobs request 1, 2, ... GPUs of one node, in any unit: weight[n] is for n GPUs.
 using SizeDemand = std::array<std::uint32_t, GpuSet::kCapacity + 1>;
-/// Powers of two, small ones more frequent. The default until the queue provides its own statistics.
+/// Returns how often jobs usually request each number of GPUs: powers of two, small ones more often. Used until there
+/// are statistics of the queue's own jobs.
 SizeDemand UsualSizeDemand();
 
 class GpuTopology {
@@ -32,12 +33,13 @@ class GpuTopology {
   /// The search is exact on nodes of up to this many GPUs (see Pick).
   static constexpr int kExact = 16;
 
-  /// Builds from the link types that NVML reports. Unknown links count as the slowest type.
+  /// Builds the topology of a node's GPUs from the link types that NVML reports. Unknown links count as the slowest
+  /// type.
   explicit GpuTopology(const std::vector<GpuFacts>& gpus);
 
   int size() const { return size_; }
-  /// Bandwidth in one direction, in GB/s, by link type: NVn 25 n, PIX 24, PXB 20, PHB 16, NODE 12, SYS 8 (nominal
-  /// figures; only their order matters).
+  /// Returns the bandwidth between two GPUs in one direction, in GB/s, by link type: NVn 25 n, PIX 24, PXB 20, PHB 16,
+  /// NODE 12, SYS 8 (nominal figures; only their order matters).
   int bandwidth(int a, int b) const { return bandwidth_[Index(a, b)]; }
   bool is_uniform() const { return is_uniform_; }
   int numa_node(int gpu) const { return numa_[static_cast<std::size_t>(gpu)]; }
@@ -55,14 +57,16 @@ class GpuTopology {
   int SumOfPairs(GpuSet set) const;
   int NumaNodes(GpuSet set) const;
   bool Satisfies(GpuSet set, TopologyNeed need) const;
-  /// How useful the GPUs are that remain idle: criterion 4 of the list at the top of this file. Higher is better.
+  /// Returns how useful the GPUs `left`, which remain idle, are for jobs that are usually submitted; higher is better.
+  /// This is criterion 4 of the list at the top of this file.
   std::uint64_t ValueOf(GpuSet left, const SizeDemand& demand) const;
 
  private:
   struct Tables;
   std::size_t Index(int a, int b) const { return static_cast<std::size_t>(a * size_ + b); }
   std::uint64_t TableValue(std::uint32_t left, const SizeDemand& demand) const;
-  /// GPUs that can be in one set with `gpu` that satisfies `need`, including `gpu`. Requires: `need` is not kAny.
+  /// Returns the GPUs that may be used together with `gpu` under the topology `need`, including `gpu`. Requires: `need`
+  /// is not kAny.
   GpuSet PartnersOf(int gpu, TopologyNeed need) const {
     return (need == TopologyNeed::kNuma ? on_its_numa_node_ : joined_by_nvlink_)[static_cast<std::size_t>(gpu)];
   }

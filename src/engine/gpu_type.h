@@ -23,14 +23,15 @@ struct WeightedType {
   friend bool operator==(const WeightedType&, const WeightedType&) = default;
 };
 
-/// Returns whether any alternative of `type` has a speed.
+/// Returns true if an alternative of `type` has a speed, as in "h100*1.0".
 bool SaysSpeeds(std::string_view type);
 
 /// Returns the alternatives of `type` in order, as views into `type`; empty ones are skipped. An invalid speed counts
 /// as 1.
 std::vector<WeightedType> AlternativesOf(std::string_view type);
 
-/// "0.55" is 550. Returns nothing unless `text` is a number from 0.001 to 1000; rounds to three decimals.
+/// Parses a relative speed in thousandths, rounded: "0.55" is 550. Returns nullopt if `text` is not a number from 0.001
+/// to 1000.
 std::optional<int> SpeedInThousandths(std::string_view text);
 
 }  // namespace divvy

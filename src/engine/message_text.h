@@ -12,17 +12,17 @@
 
 namespace divvy {
 
-/// "GPU 3", "GPUs 3 and 5", "GPUs 0-3 and 6", "no GPU".
+/// Returns GPUs as text: "GPU 3", "GPUs 3 and 5", "GPUs 0-3 and 6", "no GPU".
 std::string GpusText(GpuSet gpus);
 /// The topology that a job needs, as text: "on one NUMA node", "joined by NVLink"; empty for kAny.
 std::string_view TopologyPhrase(TopologyNeed need);
-/// "is" or "are".
+/// Returns the verb for this count: "is" for 1, otherwise "are".
 std::string_view IsOrAre(std::int64_t count);
-/// Bytes in the command line's notation, rounded down: "80G", "512M".
+/// Returns an amount of bytes as users write it in options, rounded down: "80G", "512M".
 std::string BytesFlag(Bytes bytes);
-/// "job 3", "jobs 3 and 5", "jobs 3, 5 and 7", "jobs 3, 5, 7 and 12 more".
+/// Returns jobs as text: "job 3", "jobs 3 and 5", "jobs 3, 5 and 7", "jobs 3, 5, 7 and 12 more".
 std::string JobsText(std::span<const JobId> jobs);
-/// "a", "a and b", "a, b and c".
+/// Joins parts to a list: "a", "a and b", "a, b and c".
 std::string AndList(std::span<const std::string> parts);
 
 }  // namespace divvy

@@ -47,7 +47,7 @@ struct Policy {
   PlacementStrategy placement = PlacementStrategy::kSequential;
   /// Limit on running jobs without GPUs. They never wait behind GPU jobs, so they need a limit of their own.
   int cpu_jobs_at_once = 256;
-  /// For kFair: a team's past usage loses half its weight in this time.
+  /// For the policy kFair: the time in which the past usage of a team loses half its weight.
   Duration usage_half_life = std::chrono::hours(24 * 7);
   PreemptionSettings preemption;
   /// For jobs that do not specify whether they are preemptible.
@@ -57,7 +57,7 @@ struct Policy {
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 
-/// The name used in the configuration: "small-first".
+/// Returns the policy's name in the configuration, such as "small-first".
 std::string_view Name(QueuePolicy order);
 
 }  // namespace divvy

@@ -62,7 +62,7 @@ struct PoolRow {
   friend bool operator==(const PoolRow&, const PoolRow&) = default;
 };
 
-/// "up"
+/// Returns the name of a pool's state, such as "up".
 constexpr std::string_view Name(PoolState state) {
   return state == PoolState::kUp      ? "up"
          : state == PoolState::kDown  ? "down"

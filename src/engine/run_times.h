@@ -27,8 +27,8 @@ struct RunProfile {
   int gpus = 0;
 };
 
-/// A command without the parts that change between runs: numbers become '#', values after '=' are removed, long words
-/// are cut.
+/// Returns a command without the parts that change between runs, to find similar jobs: numbers become '#', values after
+/// '=' are removed, long words are cut.
 ///
 /// "python train.py --lr=0.1 --seed 7 /data/run12" -> "python train.py --lr= --seed # /data/run#".
 std::string ShapeOf(const std::vector<std::string>& command);
@@ -50,8 +50,7 @@ class RunTimes {
   /// With fewer runs the next wider kind is used, unless none has more.
   static constexpr std::size_t kEnough = 3;
 
-  /// Records that a job of `kind` has ended. Runs that the user or the time limit ended count too, with the time they
-  /// ran.
+  /// Records that a job of this kind has run for the time `ran`. Runs that the user or the time limit ended count too.
   void Add(const RunProfile& kind, Duration ran);
   std::optional<RunTimeEstimate> Predict(const RunProfile& kind) const;
 

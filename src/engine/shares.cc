@@ -26,7 +26,7 @@ std::int64_t ByWeight(std::int64_t amount, std::vector<Open> open, std::vector<s
     Wide weights = 0;
     for (const Open& o : open) weights += o.weight;
     const Wide pot = static_cast<Wide>(amount);
-    // Teams whose part exceeds their room are satisfied; the rest is divided again.
+    // Teams whose part is at least what they can still use get that, and the rest is divided again among the others.
     bool is_anyone_content = false;
     for (Open& o : open) {
       if (pot * o.weight < static_cast<Wide>(o.room) * weights) continue;
@@ -51,7 +51,7 @@ std::int64_t ByWeight(std::int64_t amount, std::vector<Open> open, std::vector<s
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return rests[a] > rests[b]; });
     std::int64_t left = amount - given;
-    // No team is satisfied by its part, so all have room for some of the rest.
+    // No team gets all that it can use from its part, so each can use some of what is left after rounding.
     while (left > 0) {
       for (const std::size_t i : order) {
         const std::int64_t more = std::min({unit, left, open[i].room});

@@ -38,10 +38,11 @@ std::vector<std::int64_t> Divide(std::int64_t total, std::span<const TeamDemand>
 /// Usage that decays: it halves every half-life.
 class DecayedUsage {
  public:
-  /// half_life 0: never decays.
+  /// `half_life`: the time in which past usage loses half its weight; 0: it never does.
   explicit DecayedUsage(Duration half_life) : half_life_(half_life) {}
 
-  /// Adds `amount` (for example GPU-seconds), used up to `now`. A time before the last one counts as the last one.
+  /// Adds `amount` (for example GPU-seconds) of usage as of `now`. If `now` is before the time of the previous call,
+  /// that time is used.
   void Add(double amount, Time now);
   double At(Time now) const;
 
@@ -67,10 +68,12 @@ struct ShareRank {
   double level = 0;   // Ratio of shares to usage among siblings; infinity without usage.
 };
 
-/// Fair Tree: returns users in the order in which they are served. Users of equal rank are in tree order.
+/// Returns the users in the order in which they are served by Slurm's Fair Tree algorithm. Users of equal rank are in
+/// the order of the tree.
 std::vector<ShareRank> FairTree(const ShareNode& root);
 
-/// Returns the largest used[i] / total[i]. A resource with total 0 counts only if it is used (infinity).
+/// Returns the largest part used[i] / total[i] of any resource. For a resource with total 0 it is infinity if it is
+/// used; otherwise the resource does not count.
 double DominantShare(std::span<const double> used, std::span<const double> total);
 
 }  // namespace divvy

@@ -62,10 +62,10 @@ void Keeper::AfterEach() {
 void Keeper::SettlePlanner() {
   for (auto& [id, kept] : shared_.tenants) {
     use_.RefreshUse(*kept);
-    // Lending depends on what the page says now, not at the last tick.
+    // Whether a tenant may borrow depends on what its shared-memory page says now, so that is read again.
     if (!kept->wants.empty()) use_.SetCannot(*kept);
   }
-  // An order that ends at once is a new fact, after which the planner decides again.
+  // Some orders of the planner are done at once. Then the planner must decide again.
   for (int round = 0; shared_.is_planner_due && round < 64; ++round) {
     shared_.is_planner_due = false;
     std::vector<sharing::IssuedAction> actions = shared_.planner.Decide(shared_.loop.Now());
@@ -84,7 +84,7 @@ void Keeper::SettlePlanner() {
   planner_alarm_.reset();
   const Time next = shared_.planner.next_decision();
   if (next != kNever) {
-    // Never immediately again: a rule that asks for the present moment runs slightly later.
+    // The planner decides again after 1 ms at the earliest, even if it asked for an earlier time.
     planner_alarm_ =
         shared_.loop.At(std::max(next, shared_.loop.Now() + 1ms), [this] { shared_.is_planner_due = true; });
   }
@@ -231,7 +231,7 @@ bool Keeper::LookWhetherReachable() {
   for (auto& [id, kept] : shared_.tenants) {
     if (kept->tenant == nullptr || kept->tenant->processes().empty()) continue;
     is_awaited = is_awaited || kept->is_away();
-    // No keeper could wake it later.
+    // This keeper will have no successor, so a parked tenant is woken now: nothing could wake it later.
     if (kept->record.is_parked && kept->relocation == nullptr && shared_.planner.WakeByUser(id))
       shared_.is_planner_due = true;
   }

@@ -22,12 +22,13 @@ namespace divvy::keeper {
 
 class Keeper {
  public:
-  /// Fails if another keeper serves the directory.
+  /// Creates the keeper: the process that lets jobs share the GPUs of this node. Fails if another keeper serves its
+  /// directory.
   static Result<std::unique_ptr<Keeper>> Make(KeeperOptions options);
 
-  /// Runs until the keeper is no longer needed, or Stop.
+  /// Runs until no job needs the keeper any more, or until Stop is called.
   void Run();
-  /// Thread-safe.
+  /// Makes Run return soon. May be called from any thread.
   void Stop();
 
  private:

@@ -30,7 +30,8 @@ std::optional<GpuIndex> KeeperContext::IndexOf(const std::string& uuid) const {
 
 Status KeeperContext::TryToRecord(ManagedTenant& kept) {
   if (is_abandoned) return {};  // There is no directory to write to and no successor to read it.
-  // Processes that left with the tenant stay recorded until it is back, even before they have dialled a new keeper.
+  // Processes that were moved off the GPU with the tenant stay in the record until the tenant is back, even if they
+  // have not connected to a restarted keeper yet.
   for (RecordedProcess& recorded : kept.record.processes) {
     if (kept.tenant == nullptr) break;
     for (const auto& [slot, process] : kept.tenant->processes()) {
@@ -48,7 +49,8 @@ Status KeeperContext::TryToRecord(ManagedTenant& kept) {
 }
 
 void KeeperContext::RecordNode() {
-  // If this cannot be written, a successor waits for the node's hello, which has all the information.
+  // If this record cannot be written, a restarted keeper waits until the node's daemon or agent connects and sends the
+  // same information.
   [[maybe_unused]] const Status written = records.Write(node);
 }
 

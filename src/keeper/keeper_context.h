@@ -24,14 +24,16 @@ struct KeeperContext {
 
   /// Returns null if there is no such tenant.
   ManagedTenant* Find(TenantId id);
-  /// Returns an empty UUID for each GPU that the node does not list.
+  /// Returns the UUIDs of the GPUs with these indices; an empty text for a GPU that the node has not reported.
   std::vector<std::string> UuidsOf(const std::vector<int>& of) const;
   std::optional<GpuIndex> IndexOf(const std::string& uuid) const;
-  /// Writes the record that a successor needs. A failed write is repeated at each tick.
+  /// Writes the tenant's state to its record, from which a restarted keeper continues. A failed write is repeated
+  /// periodically.
   Status TryToRecord(ManagedTenant& kept);
   void Record(ManagedTenant& kept) { [[maybe_unused]] const Status written = TryToRecord(kept); }
   void RecordNode();
-  /// Lets the tenant take part in the turns of its GPUs. If it is away, its gates open when it is back.
+  /// Lets the tenant use its GPUs in turns with the other tenants there. If it is parked or moving, this begins when it
+  /// is back on them.
   void JoinGates(ManagedTenant& kept);
   void LeaveGates(ManagedTenant& kept);
 

@@ -56,7 +56,7 @@ int KeeperMain(const std::vector<std::string>& words) {
   if (!read) return Refuse(read.error());
   if (read->is_helper) return CheckpointHelperMain(STDIN_FILENO, read->options.cuda);
   std::signal(SIGPIPE, SIG_IGN);
-  // Needs one link and one pidfd for each process of each tenant.
+  // The keeper needs one socket and one pidfd for each process of each tenant, so it raises its limit of open files.
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;

@@ -46,7 +46,8 @@ void Keeper::SetNode(const std::vector<wire::KeeperGpu>& gpus) {
 Status Keeper::Recover() {
   const auto node = shared_.records.ReadNode();
   if (!node) {
-    // The node's hello has all the information. An unreadable file left in place would stop every keeper from starting.
+    // The node's record cannot be read. The daemon or agent sends the same information when it connects. The file is
+    // moved aside, since it would keep every keeper from starting.
     const std::string aside = shared_.records.PutNodeAside();
     const std::string trouble = node.error().message + "; " + aside;
     std::fprintf(stderr, "divvy keeper: %s\n", trouble.c_str());
@@ -72,7 +73,7 @@ void Keeper::TakeUpTenants() {
     const Status adopted = AdoptTenant(record);
     if (adopted) continue;
     shared_.tenants.erase(id);
-    // A folder that is gone was being removed with its tenant.
+    // If the tenant's folder is gone, an earlier keeper was removing the tenant.
     if (adopted.error().code == ErrorCode::kNotFound) {
       shared_.records.Forget(id);
     } else {
@@ -104,10 +105,10 @@ Status Keeper::AdoptTenant(const RecordedTenant& record) {
   known.is_lost = record.is_lost;
   known.parked_by =
       is_parked ? static_cast<sharing::ParkedBy>(std::clamp(record.parked_by, 1, 3)) : sharing::ParkedBy::kNobody;
-  // One that was still leaving stays; the node repeats its request.
+  // A tenant that had not left its GPUs completely stays there; the node repeats its request to park it.
   known.is_displaced = kept->record.is_displaced = is_parked && record.is_displaced;
   if (is_parked && terms.is_whole && !known.is_displaced) {
-    // It was told to return.
+    // The tenant was told to return to its GPUs before the restart.
     known.parked_by = sharing::ParkedBy::kOnItsWay;
     known.wants_to_wake = true;
   }

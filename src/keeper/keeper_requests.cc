@@ -55,7 +55,7 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
 
 void Keeper::OnHello(std::uint64_t id, const wire::KeeperHello& hello) {
   may_end_ = false;
-  // Waiting requests belong to an earlier connection.
+  // Forgets the requests of an earlier connection; the node sends again those that it still needs.
   for (auto& [key, kept] : shared_.tenants) kept->pending.clear();
   takes_.OnHello(hello);
   slices_.OnHello(hello);
@@ -79,7 +79,7 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
   const auto refuse = [this, id](Error error) { shared_.listener->Answer(id, std::move(error)); };
   if (add.slice.any()) return slices_.Add(id, add);
   if (ManagedTenant* kept = shared_.Find(tenant); kept != nullptr && kept->record.terms.is_whole) {
-    // Only a KeeperReturn changes its GPUs.
+    // The GPUs of this tenant are changed only by the request KeeperReturn.
     kept->pending.push_back({id, Goal::kPlaced, {}});
     return;
   } else if (kept != nullptr) {
@@ -145,7 +145,7 @@ void Keeper::OnDisplace(std::uint64_t id, const wire::KeeperDisplace& displace) 
   ManagedTenant* kept = shared_.Find(tenant);
   if (kept == nullptr || kept->tenant == nullptr)
     return shared_.listener->Answer(id, NotFound("job " + ToString(displace.job) + " has no GPU on this node"));
-  // These may have changed since the last tick.
+  // The free host memory, and whether the tenant can be parked, may have changed since they were last checked.
   kept->why_no_room = relocations_.WhyNoHostRoom(*kept);
   use_.SetCannot(*kept);
   if (const Status displaced = shared_.planner.Displace(tenant); !displaced) {
@@ -153,7 +153,7 @@ void Keeper::OnDisplace(std::uint64_t id, const wire::KeeperDisplace& displace) 
     return shared_.listener->Answer(id, displaced);
   }
   kept->displacement_failure.clear();
-  // Recorded before the tenant begins to leave.
+  // The record is written before the tenant begins to leave its GPUs.
   kept->record.is_displaced = true;
   pending_.Fail(*kept, Goal::kReturned, "it is displaced again");
   kept->pending.push_back({id, Goal::kDisplaced, {}});
@@ -174,7 +174,8 @@ void Keeper::OnReturn(std::uint64_t id, const wire::KeeperReturn& back) {
   kept->displacement_failure.clear();
   kept->record.terms.paper = back.to;
   kept->record.is_displaced = false;
-  // Before it is carried out: a successor must not give these GPUs to others, nor bring the tenant to the old ones.
+  // The new GPUs are recorded before the tenant returns to them. A restarted keeper must not give them to others, nor
+  // bring the tenant to its old GPUs.
   if (const Status recorded = shared_.TryToRecord(*kept); !recorded) {
     [[maybe_unused]] const Status displaced = shared_.planner.Displace(tenant);
     return shared_.listener->Answer(id, recorded);

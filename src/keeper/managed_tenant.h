@@ -64,13 +64,15 @@ struct ManagedTenant {
   std::vector<GpuShare> had_share;  // Share of GPU time per device in the last second.
 
   TenantId id() const { return {record.terms.job.value(), record.terms.attempt}; }
-  /// True while parked, moving or being brought back. Its gates are shut then, and its reported use is incomplete.
+  /// True while the tenant is parked, moving or being brought back. Its programs cannot submit GPU work then, and the
+  /// memory that they report is incomplete.
   bool is_away() const { return record.is_parked || relocation != nullptr || !returning.empty(); }
 };
 
 /// Converts the terms that the node sent for a tenant into the planner's form.
 sharing::Share ShareOf(const wire::KeeperAdd& terms);
-/// Converts the terms for the pages of a tenant on GPUs with these UUIDs. Gates and ceilings keep their defaults.
+/// Returns the initial values of the tenant's devices for its shared-memory page. `uuids`: the UUIDs of its GPUs. All
+/// gates are shut, and the memory ceilings have their defaults.
 std::vector<TenantDevice> DevicesOf(const RecordedTenant& record, const std::vector<std::string>& uuids);
 
 }  // namespace divvy::keeper

@@ -88,7 +88,7 @@ void NodeListener::Read() {
     if (request) {
       asked_(*request);
     } else {
-      // A request of another version; the caller still needs an answer.
+      // The request is of another version and cannot be read. Its sender still needs an answer.
       const auto numbered = FromJson<Numbered>(line);
       Answer(numbered ? numbered->id : 0,
              InvalidArgument("the keeper is from a different release and cannot read the request: " +

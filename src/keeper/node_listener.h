@@ -15,8 +15,9 @@ namespace divvy::keeper {
 
 class NodeListener {
  public:
-  /// Calls `asked` with each request, in order. `node_uid`: the user that may connect besides root and our own user;
-  /// -1: none. Errors: kAlreadyExists if another keeper serves the directory.
+  /// Listens for the node's daemon or agent. Calls `asked` with each of its requests, in order. `node_uid`: the user
+  /// that may connect besides root and our own user; -1: none. Errors: kAlreadyExists if another keeper serves the
+  /// directory.
   static Result<std::unique_ptr<NodeListener>> Open(EventLoop& loop, const std::string& directory,
                                                     std::int64_t node_uid,
                                                     std::function<void(const wire::KeeperRequest&)> asked);
@@ -28,8 +29,8 @@ class NodeListener {
   Place Look() const;
 
   bool has_node() const { return link_.is_open(); }
-  /// Sends a line. It is dropped if no node is connected. A node that does not read (kMostUnread bytes) is
-  /// disconnected; after reconnecting it repeats its requests.
+  /// Sends a line to the node's daemon or agent, or drops it if none is connected. A peer that has left kMostUnread
+  /// bytes unread is disconnected; after it has connected again, it repeats its requests.
   void Say(const wire::KeeperLine& line);
   void Answer(std::uint64_t id, const Status& status);
 

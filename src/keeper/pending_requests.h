@@ -16,16 +16,18 @@ class PendingRequests {
   explicit PendingRequests(KeeperContext& shared)
       : shared_(shared), mps_(shared.loop, shared.options.mps_program, shared.options.directory) {}
 
-  /// Answers the tenant's requests that are fulfilled, and those that cannot be fulfilled now.
+  /// Answers the node's requests about this tenant that are fulfilled, and those that cannot be fulfilled now.
   void Settle(ManagedTenant& kept);
-  /// Fails the tenant's requests for `goal`, or all of them.
+  /// Answers the node's requests about this tenant with a failure: those for `goal` (placed, parked, ...), or all if it
+  /// is not set.
   void Fail(ManagedTenant& kept, std::optional<Goal> goal, const std::string& why);
-  /// Fails requests whose time is over.
+  /// Answers the node's requests about this tenant that have waited too long with a failure.
   void GiveUp(ManagedTenant& kept);
   void RemoveTenant(TenantId id) { mps_.Leave(id); }
 
  private:
-  /// Answers a displacement or return that was given up. Returns true.
+  /// Answers a request to park the tenant, or to let it return to its GPUs, with a failure, because it cannot be
+  /// fulfilled. Returns true.
   bool FailDisplacement(std::uint64_t id, const ManagedTenant& kept) const;
   void AnswerAdded(std::uint64_t id, ManagedTenant& kept);
   bool HasEnteredMps(ManagedTenant& kept);

@@ -114,7 +114,7 @@ std::string Relocations::WhyNoHostRoom(const ManagedTenant& kept) const {
 
 void Relocations::Relocate(ManagedTenant& kept, std::uint64_t action, Passage passage,
                            const std::vector<GpuIndex>& to) {
-  // This may have changed since the planner was told.
+  // The free host memory may have changed since it was last reported to the planner.
   kept.why_no_room = passage == Passage::kWaking ? "" : WhyNoHostRoom(kept);
   use_.SetCannot(kept);
   std::string why = kept.why_no_room;
@@ -161,7 +161,7 @@ void Relocations::StartRelocation(ManagedTenant& kept, Passage passage, Relocati
       plan.left.insert(one.pid);
   }
   for (const auto& [slot, process] : kept.tenant->processes()) {
-    // A process that connected later takes part too, and a successor must know it.
+    // A process that connected after the tenant was parked wakes with it, so it is recorded for a restarted keeper.
     if (!plan.leaves && process.depth == kAtWork)
       record.processes.push_back({process.pid, process.start_ticks, plan.from, {}});
   }
@@ -169,7 +169,8 @@ void Relocations::StartRelocation(ManagedTenant& kept, Passage passage, Relocati
   record.to = to;
   record.uses_driver = plan.uses_driver;
   record.has_restored = false;
-  // This keeper may not know everything that left under an earlier one.
+  // The record may hold amounts of memory that an earlier keeper has moved to the host and that this keeper has not
+  // measured. They are kept.
   if (plan.leaves) record.parked_bytes.clear();
   record.parked_bytes.resize(kept.tenant->devices().size());
   for (unsigned device = 0; device < kept.tenant->devices().size(); ++device)
@@ -183,14 +184,14 @@ void Relocations::StartRelocation(ManagedTenant& kept, Passage passage, Relocati
                                       [&](const auto& one) { return one.second.uuid == onto[device]; });
         if (gpu == shared_.gpus.end()) continue;
         kept.tenant->SetPlace(device, onto[device], gpu->first);
-        // A successor continues with this target, even if the relocation is being undone.
+        // A restarted keeper would move the tenant to this GPU, even if the present move is being undone.
         kept.record.to[device] = gpu->first;
       }
     }
     return shared_.TryToRecord(kept);
   };
   hooks.ended = [this, id, passage, to](const sharing::Done& done) {
-    // Deferred to the loop, so that the relocation is not destroyed while it runs.
+    // Called from the loop later, so that the Relocation object is not destroyed by its own callback.
     shared_.loop.At(shared_.loop.Now(), [this, id, passage, to, done] { EndRelocation(id, passage, to, done); });
   };
   kept.relocation =
@@ -226,7 +227,8 @@ void Relocations::EndRelocation(TenantId id, Passage passage, const std::vector<
   record.is_parked =
       done.outcome == Outcome::kParked || (done.outcome == Outcome::kDone && passage == Passage::kParking);
   if (arrives) record.gpus = to;
-  // A tenant without processes has passed no step that would have updated its page.
+  // The steps of a move update the tenant's shared-memory page. A tenant without processes has no steps, so the page is
+  // updated here.
   if (!record.is_parked) SetPlaces(*kept);
   kept->awaits_dialling = record.is_parked && passage == Passage::kWaking && kept->tenant->missing() != 0;
   record.passage = Passage::kNone;
@@ -234,7 +236,7 @@ void Relocations::EndRelocation(TenantId id, Passage passage, const std::vector<
   if (arrives && passage == Passage::kMoving) ++moves_;
   if (record.is_parked && passage == Passage::kParking) ++parks_;
   if (done.outcome == Outcome::kDone) kept->trouble.clear();
-  // Memory taken while the gates were closing has left too, and comes back.
+  // Processes may have allocated memory while their GPU calls were being stopped. It was moved too, so it counts.
   for (unsigned device = 0; device < kept->tenant->devices().size(); ++device) {
     const Bytes needed = record.is_parked ? record.parked_bytes[device] : Bytes(0);
     shared_.planner.SetUse(id, device, std::max(needed, BytesUsed(*kept->tenant, device)));
@@ -242,7 +244,7 @@ void Relocations::EndRelocation(TenantId id, Passage passage, const std::vector<
   if (kept->relocation_action != 0) {
     shared_.planner.OnDone(kept->relocation_action, done, shared_.loop.Now());
   } else if (record.is_parked) {
-    // A recovery failed to bring it back, but the planner assumed that it is on its GPU.
+    // After a restart, the tenant could not be brought back to its GPU, but the planner counted it there.
     const sharing::Tenant* known = shared_.planner.Find(id);
     if (known != nullptr) {
       sharing::Tenant parked = *known;
@@ -292,7 +294,7 @@ void Relocations::EndRelocation(TenantId id, Passage passage, const std::vector<
 void Relocations::NoteDisplacement(ManagedTenant& kept) {
   const sharing::Tenant* known = shared_.planner.Find(kept.id());
   if (known == nullptr || kept.record.is_displaced == known->is_displaced) return;
-  // The planner gave up before anything moved.
+  // The planner gave up parking the tenant before anything was moved.
   if (!known->is_displaced && kept.displacement_failure.empty())
     kept.displacement_failure = shared_.planner.WhyKeepsGpu(kept.id());
   kept.record.is_displaced = known->is_displaced;

@@ -17,25 +17,30 @@ inline constexpr std::string_view kWhyLost =
 
 class Relocations {
  public:
-  /// `carry_out` receives orders that waited until a relocation ended.
+  /// `carry_out` is called with each of the planner's orders that had to wait until a move of its tenant ended.
   Relocations(KeeperContext& shared, TenantUse& use, PendingRequests& pending,
               std::function<void(const sharing::IssuedAction&)> carry_out);
-  /// Ends all relocations.
+  /// Gives up all moves, parks and wakes in progress.
   ~Relocations();
 
-  /// Queries what the driver can do. No tenant leaves its GPUs before that: otherwise only the library could be used.
+  /// Queries whether the driver can save processes in host memory. No tenant leaves its GPUs before that is known.
   void Probe();
-  /// Carries out an order to move, park or wake, or holds it up until the tenant can follow it.
+  /// Carries out an order to move, park or wake the tenant. If the tenant cannot follow it yet, it is carried out
+  /// later.
   void CarryOut(ManagedTenant& kept, const sharing::IssuedAction& issued);
   void OnCame(ManagedTenant& kept, Slot slot);
   void OnGone(ManagedTenant& kept, Slot slot);
-  /// Brings back processes that were away when the earlier keeper ended, once they have dialled or ended.
+  /// Brings the tenant's processes back to its GPUs if the earlier keeper ended while it moved them. Waits until each
+  /// of them has connected to this keeper or ended.
   void BringBack(ManagedTenant& kept);
-  /// If the tenant is lost and its processes have ended, continues without their memory.
+  /// If a move has damaged the tenant's memory and its processes have ended, lets the tenant continue without that
+  /// memory.
   void EndLoss(ManagedTenant& kept);
-  /// Records whether the tenant is displaced, after a decision of the planner.
+  /// Writes to the tenant's record whether it is displaced: parked without a GPU being reserved for it. Call this after
+  /// each decision of the planner.
   void NoteDisplacement(ManagedTenant& kept);
-  /// Returns "" or why the host has no room for the tenant. Even a move between GPUs passes through host memory.
+  /// Returns why the host's memory has no room for the tenant's GPU memory; "" if it has. Even a move between GPUs
+  /// passes through host memory.
   std::string WhyNoHostRoom(const ManagedTenant& kept) const;
 
   std::uint64_t moves() const { return moves_; }
@@ -44,13 +49,13 @@ class Relocations {
  private:
   void Relocate(ManagedTenant& kept, std::uint64_t action, Passage passage, const std::vector<GpuIndex>& to);
   void StartRelocation(ManagedTenant& kept, Passage passage, RelocationPlan plan, const std::vector<int>& to);
-  /// Writes the GPUs of the tenant's record to its page.
+  /// Writes the UUIDs of the tenant's GPUs from its record to its shared-memory page.
   void SetPlaces(ManagedTenant& kept);
   void WatchLeaving(TenantId id);
   void EndRelocation(TenantId id, Passage passage, const std::vector<int>& to, sharing::Done done);
-  /// Records the move, park or wake for the histories.
+  /// Reports the tenant's move, park or wake, for the histories of its job and of its GPUs.
   void NotePassage(ManagedTenant& kept) const;
-  /// Wakes the tenant if all its missing processes have dialled.
+  /// Wakes the tenant if all its processes are connected to this keeper.
   void WakeIfWhole(ManagedTenant& kept);
 
   KeeperContext& shared_;

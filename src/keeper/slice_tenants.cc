@@ -64,7 +64,7 @@ void SliceTenants::Add(std::uint64_t id, const wire::KeeperAdd& add) {
 void SliceTenants::AddAgain(std::uint64_t id, const wire::KeeperAdd& add, Sliced& known) {
   if (known.state == Sliced::State::kThere) return AnswerAdded(id, known);
   if (known.state == Sliced::State::kUnmaking) {
-    // It can start once the remainder is gone.
+    // The job can have a new MIG instance once the rest of the old one is destroyed.
     if (add.paper != known.record.gpus)
       return shared_.listener->Answer(id, FailedPrecondition("its MIG instance on GPU " + std::to_string(known.gpu()) +
                                                              " is still being destroyed"));
@@ -132,7 +132,7 @@ void SliceTenants::OnMade(TenantId id, const Result<Slices::Made>& made) {
   if (!made && sliced.is_adopted) return OnAdoptedNotMade(sliced, made.error());
   if (!made) {
     Fail(id, sliced, made.error());
-    // First remove its remainder and the MIG mode.
+    // Destroys what is left of the instance, and switches MIG mode off, before anything else.
     return Unmake(id, sliced);
   }
   sliced.state = Sliced::State::kThere;

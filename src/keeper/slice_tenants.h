@@ -19,37 +19,40 @@ namespace divvy::keeper {
 
 class SliceTenants {
  public:
-  /// `given_back` is called when a GPU has no instances any more.
+  /// `given_back` is called when the last MIG instance of a GPU is gone.
   SliceTenants(KeeperContext& shared, std::function<void()> given_back)
       : shared_(shared), given_back_(std::move(given_back)) {}
 
   /// Starts the thread that calls the driver. Call it first, and once.
   void Start();
-  /// Returns true if `job`, of an order, is not a job but a GPU with instances.
+  /// Returns true if `job`, the job number in an order of the planner, stands for a GPU that is divided into MIG
+  /// instances.
   static bool IsOfSlices(std::uint64_t job);
   void OnHello(const wire::KeeperHello& hello);
   void Add(std::uint64_t id, const wire::KeeperAdd& add);
   void Adopt(const RecordedTenant& record);
-  /// Finds and destroys instances that an earlier keeper has not destroyed, except adopted ones. Their GPUs stay
+  /// Destroys the MIG instances that an earlier keeper has left, except those of jobs that still run. Their GPUs stay
   /// reserved until they are gone.
   void FindLeft();
-  /// Returns false if there is no such tenant.
+  /// Destroys the MIG instance of this tenant, whose job has ended. Returns false if the tenant has none.
   bool Remove(TenantId id);
   void OnReady(std::uint64_t job);
   void OnFailed(std::uint64_t job, const std::string& why);
   void OnSight(const GpuSight& sight);
-  /// Checks periodically whether the instances still exist; another program may have destroyed them.
+  /// Call this periodically. Checks now and then whether the MIG instances still exist; another program may have
+  /// destroyed them.
   void Look();
-  /// Handles the instances after the directory was deleted. Returns false once none has to be waited for: all are gone,
-  /// or cannot be destroyed.
+  /// Call this repeatedly after the keeper's directory was deleted. Destroys the MIG instances that no program has used
+  /// for a while. Returns false when the keeper may end: all are gone, or cannot be destroyed.
   bool Leave();
 
   bool HasSlices(GpuIndex gpu) const;
-  /// Instances that wait to be destroyed do not count without a driver: the next keeper finds them in the record.
+  /// Returns true if the keeper must keep running because of MIG instances. Without a driver, instances that are to be
+  /// destroyed do not count: the next keeper finds them in the record.
   bool HasSlicesToKeep() const;
-  /// Returns the reason for jobs that wait for the GPU.
+  /// Returns why the GPU's MIG instances are not gone yet, as the reason of jobs that wait for the whole GPU.
   std::string WhySlicesStay(GpuIndex gpu) const;
-  /// Adds the tenants, what they wait for, and problems with instances.
+  /// Adds to `state` the tenants with MIG instances, what they wait for, and problems with instances.
   void Show(wire::KeeperState& state) const;
 
  private:

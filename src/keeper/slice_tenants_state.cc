@@ -55,7 +55,7 @@ void SliceTenants::HoldAllLeft() {
   }
 }
 
-// Slices is already destroying it.
+// Lists an instance that is already being destroyed, as a tenant whose job has ended.
 void SliceTenants::HoldLeft(TenantId id, GpuIndex gpu) {
   if (sliced_.contains(id)) return;
   Sliced& left = sliced_[id];
@@ -127,8 +127,8 @@ void SliceTenants::Show(wire::KeeperState& state) const {
   for (const auto& [which, why] : left_) state.troubles.push_back(why);
 }
 
-// Programs in an instance are not interrupted. Afterwards no keeper would destroy the instance, so this one waits until
-// it is unused.
+// Programs in a MIG instance are not interrupted. Since this keeper has no successor that would destroy the instance
+// later, it waits until the instance is unused.
 bool SliceTenants::Leave() {
   const Time now = shared_.loop.Now();
   if (abandoned_at_ == kNoTime) {

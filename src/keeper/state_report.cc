@@ -35,8 +35,8 @@ wire::KeptTenant StateReport::StateOf(const ManagedTenant& kept) const {
       shown.state = ShareState::kParking;
       break;
     case sharing::State::kParked:
-      // Its GPUs are not given to others before a successor would know that it is not there, nor while a process that
-      // the keeper cannot park is still there.
+      // The tenant is reported as parked, so that its GPUs can be given to others, only when that is recorded for a
+      // restarted keeper and no process that the keeper cannot park is left on them.
       shown.state = !known->is_displaced || (kept.is_recorded && kept.strangers.empty()) ? ShareState::kParked
                                                                                          : ShareState::kParking;
       break;

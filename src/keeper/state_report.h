@@ -17,9 +17,10 @@ class StateReport {
   /// Adds a general problem, such as an unreadable file.
   void AddTrouble(std::string trouble) { troubles_.push_back(std::move(trouble)); }
   wire::KeeperState State() const;
-  /// Sends the state to the node if it has changed since the last report, but not too often. Call it again later.
+  /// Sends the state to the node's daemon or agent if it has changed since the last report and that was not too recent.
+  /// Call this periodically.
   void Show();
-  /// The next Show sends the state in any case.
+  /// Makes the next Show send the state even if it has not changed.
   void Forget() { shown_.clear(); }
 
  private:

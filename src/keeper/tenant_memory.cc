@@ -34,7 +34,8 @@ void TenantMemory::OnPin(ManagedTenant& kept, Slot slot, const share::Message& m
   const auto number = NumberFor(kept, slot, message);
   if (!number) return;
   shared_.planner.Pin(id, *number);
-  // The program must not wait indefinitely, however long others take to make way.
+  // Lets the program's call continue after a timeout, even if the tenant could not be moved to its planned GPUs by
+  // then.
   shared_.loop.After(kPinTimeout, [this, id, pin = *number] {
     const ManagedTenant* still = shared_.Find(id);
     if (still == nullptr || !still->wants.contains(pin)) return;

@@ -18,7 +18,8 @@ class TenantMemory {
 
   void OnWant(ManagedTenant& kept, Slot slot, const share::Message& message);
   void OnPin(ManagedTenant& kept, Slot slot, const share::Message& message);
-  /// Returns false if the message does not answer a Shrink order.
+  /// Handles a process's kDone message if it answers an order to free unused pool memory (Shrink). Otherwise returns
+  /// false.
   bool OnDone(TenantId id, Slot slot, const share::Message& message);
   void OnGone(ManagedTenant& kept, Slot slot);
   void RemoveTenant(TenantId id);

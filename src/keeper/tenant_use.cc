@@ -45,7 +45,8 @@ void TenantUse::ExpectResiduals(const ManagedTenant& kept) const {
   }
 }
 
-// A process that has just started, or lost its keeper, is about to say hello.
+// A process that has just started, or whose keeper has restarted, will connect soon, so it is not reported as bypassing
+// the sharing yet.
 void TenantUse::BearWithNewcomers(ManagedTenant& kept) const {
   const auto before = std::exchange(kept.strangers, {});
   for (const std::int64_t pid : kept.escaped) {
@@ -56,7 +57,8 @@ void TenantUse::BearWithNewcomers(ManagedTenant& kept) const {
                 [&](std::int64_t pid) { return shared_.loop.Now() - kept.strangers.at(pid) < kSaysHelloWithin; });
 }
 
-// A process that has not said hello is attributed to a tenant by its ancestors or its environment.
+// Returns true if the process belongs to this tenant. For one that has not connected, its ancestors or its environment
+// tell.
 bool TenantUse::IsOf(const GpuSight::Process& seen, const ManagedTenant& kept) const {
   const Tenant& tenant = *kept.tenant;
   const auto known = processes_.find(seen.pid);
@@ -82,7 +84,7 @@ void TenantUse::OnSight(const GpuSight& sight) {
         if (IsOf(seen, *kept)) kept->escaped.insert(seen.pid);
         continue;
       }
-      // The sample may date from before the move.
+      // A sample of GPU processes may have been taken before the tenant moved, so none is used shortly after a move.
       const bool is_settled = shared_.loop.Now() - kept->relocated > kOldestSight;
       if (kept->is_away() || !is_settled) continue;
       const bool is_its_own = std::any_of(tenant.devices().begin(), tenant.devices().end(),
@@ -130,7 +132,7 @@ void TenantUse::SetCannot(ManagedTenant& kept) {
   std::string park = shared_.mechanisms.WhyCannotPark(flags);
   if (!kept.escaped.empty())
     move = park = "process " + std::to_string(*kept.escaped.begin()) + " uses the GPU without the sharing library";
-  // Others would get its GPU with the memory of this process.
+  // The tenant cannot be parked: other jobs would get its GPU while this process still has memory there.
   if (kept.record.terms.is_whole && kept.escaped.empty() && !kept.strangers.empty())
     park = "process " + std::to_string(kept.strangers.begin()->first) + " uses the GPU and has not connected yet";
   if (!kept.why_no_room.empty()) {

@@ -17,19 +17,21 @@ class TenantUse {
   explicit TenantUse(KeeperContext& shared) : shared_(shared) {}
 
   void OnSights(const std::vector<GpuSight>& sights);
-  /// Sets the tenants' processes on GPUs as the node sees them.
+  /// Sets which processes on the GPUs belong to which tenant, as the node's daemon or agent reports it.
   void SetProcesses(const std::vector<wire::KeeperProcess>& processes);
-  /// Tells the tenant how much memory to assume for processes that the driver has not reported yet.
+  /// Sets how much memory to assume, beyond its own allocations, for each process of the tenant that the driver has not
+  /// reported yet.
   void ExpectResiduals(const ManagedTenant& kept) const;
-  /// Reports the memory in use, unless the tenant is away.
+  /// Reports the tenant's memory in use to the planner, unless the tenant is parked or moving.
   void RefreshUse(ManagedTenant& kept);
-  /// Reports the memory in use of all tenants.
+  /// Reports the memory in use of all tenants to the planner.
   void RefreshAll();
-  /// Reports why the tenant cannot move or park.
+  /// Reports to the planner why the tenant cannot be moved or parked, or that it can.
   void SetCannot(ManagedTenant& kept);
-  /// Reports whether the tenant was active since the last call.
+  /// Reports to the planner whether the tenant used its GPU, or waited for it, since the last call.
   void CheckActivity(ManagedTenant& kept);
-  /// Samples the shares of GPU time once a second. Returns true if it did.
+  /// If a second has passed since the last sample, measures the share of GPU time that each tenant had, and returns
+  /// true.
   bool SampleShares();
 
  private:

@@ -11,7 +11,7 @@ namespace divvy::keeper {
 void WholeTakes::OnHello(const wire::KeeperHello& hello) {
   takes_.clear();
   postponed_.clear();
-  // Whole jobs that ended while no node was connected.
+  // Jobs with whole GPUs that ended while no daemon or agent was connected.
   std::vector<JobId> over;
   for (const RecordedWhole& whole : shared_.node.whole_jobs) {
     if (std::ranges::find(hello.whole_jobs, whole.job) == hello.whole_jobs.end()) over.push_back(whole.job);
@@ -73,7 +73,7 @@ void WholeTakes::OnFailed(std::uint64_t job, const std::string& why) {
   if (take == takes_.end()) return;
   const std::uint64_t request = take->second.request;
   takes_.erase(take);
-  // Restores the state before the request.
+  // The GPUs could not be emptied. Restores the state before the request for whole GPUs.
   Release(JobId(job));
   shared_.RecordNode();
   shared_.is_planner_due = true;

@@ -20,18 +20,20 @@ class WholeTakes {
   /// The daemon or agent has connected. Forgets the requests of its earlier connection, and releases the GPUs of jobs
   /// that ended while none was connected.
   void OnHello(const wire::KeeperHello& hello);
-  /// Takes the GPUs of the jobs in the node's record again.
+  /// After a restart, keeps the GPUs of the jobs in the node's record free of tenants again.
   void Recover(const std::vector<RecordedWhole>& whole_jobs);
-  /// Takes GPUs that the earlier keeper did not record, before any tenant is spread onto them.
+  /// Keeps GPUs that the daemon or agent reports as given to jobs free of tenants, also those that the earlier keeper
+  /// did not record.
   void TakeUp(const wire::KeeperHello& hello);
   void Take(std::uint64_t id, const wire::KeeperAcquireExclusive& take);
-  /// The job has released its GPUs, or no longer waits for them.
+  /// Makes the job's GPUs available to tenants again, because the job has ended or no longer waits for them.
   void Give(JobId job);
-  /// Tries requests again that waited for MIG instances.
+  /// Repeats the requests for whole GPUs that had to wait for MIG instances on them.
   void RetryPostponed();
   void OnReady(std::uint64_t job);
   void OnFailed(std::uint64_t job, const std::string& why);
-  /// Adds the jobs that wait until their GPUs are empty: what they wait for, and the maximum time if it is known.
+  /// Adds to `state` the jobs that wait until their GPUs are empty, with what they wait for and the maximum waiting
+  /// time if it is known.
   void Show(wire::KeeperState& state) const;
 
  private:

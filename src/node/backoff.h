@@ -14,10 +14,12 @@ class Backoff {
   static constexpr Duration kFirst = std::chrono::milliseconds(250);
   static constexpr Duration kMost = std::chrono::seconds(15);
 
-  /// `seed`: different for each agent.
+  /// Computes the delays before an agent connects again. `seed`: different for each agent, so that agents do not all
+  /// connect at the same moment.
   explicit Backoff(std::uint64_t seed) : state_(seed | 1) {}
 
-  /// Returns a delay between half of the present step and the whole step, which then doubles.
+  /// Returns the next delay, drawn at random from half of the present step to the whole step. The step then doubles, up
+  /// to kMost.
   Duration Next() {
     // xorshift64*, Vigna 2016.
     state_ ^= state_ >> 12;

@@ -15,7 +15,7 @@
 namespace divvy {
 
 enum class EngineKind { kPodman, kDocker, kApptainer, kSingularity };
-/// Returns "podman", "docker", ...; this is also the program's name.
+/// Returns the name of a container engine, which is also its program's name: "podman", "docker", ...
 std::string_view EngineName(EngineKind kind);
 
 /// Inputs for the container command, in addition to the plan.
@@ -46,11 +46,12 @@ struct ContainerCommand {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // Complete environment of the engine's process.
 };
-/// Returns an error for a plan that the engine cannot express: a path with a comma in a mount.
+/// Returns the engine's command line that runs the container of `plan`. Fails if the engine cannot express the plan: if
+/// the path of a mount has a comma.
 Result<ContainerCommand> MakeContainerCommand(const ContainerPlan& plan, const ContainerGround& ground);
 
-/// Returns true if the variable is passed to containers without being named: variables of divvy, Slurm, CUDA and
-/// similar.
+/// Returns true if this environment variable is always passed on to containers, even if the job does not list it. That
+/// holds for variables of divvy, Slurm, CUDA and similar.
 bool GoesIntoContainers(std::string_view name);
 
 /// Converts `visible`, a CUDA_VISIBLE_DEVICES value with host indices, to UUIDs. They identify the same GPUs in a
@@ -58,13 +59,15 @@ bool GoesIntoContainers(std::string_view name);
 /// are not in `indices` stay unchanged.
 std::string VisibleByUuid(std::string_view visible, std::string_view indices, std::string_view uuids);
 
-/// Returns the CDI names of the job's GPUs from the descriptions (YAML or JSON): by UUID if available, otherwise by
-/// index. Returns an error if a GPU is in none of `descriptions`.
+/// Returns the names of the job's GPUs in the Container Device Interface (CDI). `descriptions`: the texts of the
+/// machine's CDI files (YAML or JSON). A GPU is looked up by UUID, or by index if the files name no UUIDs. Returns an
+/// error if a GPU is in none of `descriptions`.
 Result<std::vector<std::string>> FindCdiNames(const std::vector<std::string>& descriptions, std::string_view indices,
                                               std::string_view uuids);
 
-/// Interprets the end of an engine's foreground process. `code`: exit code as in a shell. `has_started`: the
-/// container's program was started. Returns "" if the code is the program's own, else why it did not start.
+/// Returns why the container's program did not start, after the engine's process has ended; "" if it did start, so that
+/// `code` is the program's own exit code. `code`: the engine's exit code, as a shell reports it. `has_started`: the
+/// program is known to have been started.
 std::string WhyNotStarted(EngineKind kind, int code, bool has_started, std::string_view program,
                           std::string_view image);
 

@@ -115,7 +115,7 @@ std::string FillPattern(std::string_view pattern, const JobRecord& record, const
         out += record.array.is_set() ? std::to_string(record.array_index % 10) : "4";
         break;
       case 'x':
-        // A name must not create folders.
+        // The job's name becomes part of a file name. A '/' in it must not create folders.
         std::ranges::replace_copy(record.name, std::back_inserter(out), '/', '_');
         break;
       case 'u':

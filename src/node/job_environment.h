@@ -30,11 +30,13 @@ struct NodeNames {
 std::vector<std::string> DivvyEnvironment(const JobRecord& record, const JobSpec& spec, std::span<const GpuFacts> gpus,
                                           const std::map<std::string, std::string>& parameters, const NodeNames& node);
 
-/// Merges environments; later layers win. Keeps the order of first appearance.
+/// Merges environments of the form NAME=value. If several layers set a variable, the last one wins. The variables keep
+/// the order in which they first appear.
 std::vector<std::string> MergeEnvironment(std::span<const std::vector<std::string>> layers);
 
-/// Fills %j (id), %A (array's id, or id), %a (array index), %x (name), %u (user), %N (node), %n (0), %t (0), %J (id),
-/// %s (batch), %%; "%4j" pads with zeros. Other letters stay as they are (Slurm's sbatch, "filename pattern").
+/// Replaces the placeholders in the name of an output file: %j (id), %A (array's id, or id), %a (array index), %x
+/// (name), %u (user), %N (node), %n (0), %t (0), %J (id), %s (batch), %%; "%4j" pads with zeros. Other letters stay as
+/// they are (Slurm's sbatch, "filename pattern").
 std::string FillPattern(std::string_view pattern, const JobRecord& record, const NodeNames& node);
 
 }  // namespace divvy

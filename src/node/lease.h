@@ -18,27 +18,29 @@ namespace divvy {
 
 class Lease {
  public:
-  /// Starts the lease with the controller's terms. They answer the message sent at `asked`; the lease counts from
-  /// there.
+  /// Starts the lease with the controller's terms. `asked`: when the agent sent the message that these terms answer;
+  /// the lease counts from then.
   void Begin(const LeaseTerms& terms, Duration asked);
   const LeaseTerms& terms() const { return terms_; }
 
   bool IsBeatDue(Duration now) const { return is_begun_ && now >= next_beat_; }
-  /// Returns the heartbeat number to send now.
+  /// Records that a heartbeat is sent now, and returns its number.
   std::uint64_t Beat(Duration now);
-  /// The controller has answered heartbeat `beat`.
+  /// Renews the lease, because the controller has answered heartbeat number `beat`. The lease then counts from when
+  /// that heartbeat was sent.
   void OnAnswer(std::uint64_t beat);
 
   bool is_begun() const { return is_begun_; }
-  /// Returns when the lease ends without further answers.
+  /// Returns when the lease ends if the controller answers no further heartbeat.
   Duration ends() const { return renewed_ + terms_.lease; }
   bool has_ended(Duration now) const { return is_begun_ && now >= ends(); }
   /// Returns true if this node's jobs must be stopped.
   bool is_fenced(Duration now) const { return terms_.stops_jobs && has_ended(now); }
 
-  /// Returns one line (model/lease_note.h) for an agent restarted in the same boot and for the supervisors of its jobs.
+  /// Returns the lease as one line (model/lease_note.h), for an agent that restarts before the machine reboots, and for
+  /// the supervisors of its jobs.
   std::string ToText(std::string_view boot_id) const;
-  /// Returns std::nullopt if the text is invalid or from another boot.
+  /// Parses a line of ToText. Returns std::nullopt if the text is invalid, or was written before the machine rebooted.
   static std::optional<Lease> FromText(std::string_view text, std::string_view boot_id);
 
  private:

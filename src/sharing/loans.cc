@@ -29,7 +29,7 @@ std::vector<Bytes> DivideIdle(Bytes idle, const std::vector<Borrower>& borrowers
       if (is_settled[i]) continue;
       parts[i] = PartOf(left, borrowers[i].weight, weights);
       if (borrowers[i].wish > parts[i]) continue;
-      // Its wish is below its share: it gets the wish, and the rest is divided again.
+      // This borrower wishes less than its share: it gets what it wishes, and the rest is divided again.
       parts[i] = borrowers[i].wish;
       settled += parts[i];
       is_settled[i] = has_changed = true;

@@ -12,8 +12,9 @@ struct Borrower {
   Bytes wish;    // Bytes already borrowed plus bytes wanted in addition.
 };
 
-/// Divides `idle` in proportion to the weights, with each share capped at the borrower's wish. Unclaimed memory goes to
-/// the others (weighted max-min fairness). Rounds down to bytes. result[i] belongs to borrowers[i].
+/// Divides `idle` bytes of a GPU's memory among the borrowers in proportion to their weights. No borrower gets more
+/// than it wishes; what it leaves is divided among the others (weighted max-min fairness). Rounds down to bytes.
+/// result[i] belongs to borrowers[i].
 std::vector<Bytes> DivideIdle(Bytes idle, const std::vector<Borrower>& borrowers);
 
 }  // namespace divvy::sharing

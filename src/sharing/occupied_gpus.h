@@ -9,8 +9,8 @@
 
 namespace divvy::sharing {
 
-/// Calls visit(device, gpu) for each GPU on which `device` holds memory and a request. During a move both ends are
-/// visited; while parked, none.
+/// Calls visit(device, gpu) for each GPU on which `device` holds memory and a request. During a move, these are the old
+/// and the new GPU. A parked tenant has none.
 template <typename Visit>
 void ForEachOccupied(const Tenant& tenant, Visit visit) {
   for (unsigned device = 0; device < tenant.devices.size(); ++device) {

@@ -35,7 +35,8 @@ void Turns::Add(TenantId id, GpuShare weight, GpuShare limit, bool is_interactiv
   entry.limit = std::max(limit, GpuShare(1));
   entry.is_interactive = is_interactive;
   entry.budget = is_new ? LeastBudget(entry) : std::min(entry.budget, FullBudget(entry));
-  // A tenant that just had a turn of seconds is far ahead of those that wait.
+  // The present virtual time may come from a tenant that just had a turn of seconds, and may thus be far ahead of the
+  // tenants that wait.
   if (is_new) entry.virtual_time = std::min(virtual_now_, LeastWaiting());
 }
 
@@ -152,7 +153,7 @@ Time Turns::WhenToLookAgain(Time now) const {
   }
   if (holder_ && NextBut(holder_)) {
     const Time end = turn_began_ + TurnOf(entries_.at(*holder_));
-    // It continues past its turn while its virtual time is the lowest.
+    // A tenant may continue past the end of its turn while its virtual time is the lowest.
     until = std::min(until, end > now ? end : now + settings_.quantum / 8);
   }
   return until;
@@ -197,12 +198,12 @@ Duration Turns::Had(TenantId id) const {
 }
 
 std::string Turns::CheckInvariants() const {
-  if (holder_ && draining_) return "one holds the turn while another drains";
-  if (holder_ && !entries_.contains(*holder_)) return "the holder is not here";
-  if (draining_ && !entries_.contains(*draining_)) return "who drains is not here";
-  if (holder_ && !entries_.at(*holder_).wants) return "the holder wants nothing";
+  if (holder_ && draining_) return "one tenant has the turn while the work of another must still complete";
+  if (holder_ && !entries_.contains(*holder_)) return "the tenant that has the turn is not on this GPU";
+  if (draining_ && !entries_.contains(*draining_)) return "the tenant whose work must complete is not on this GPU";
+  if (holder_ && !entries_.at(*holder_).wants) return "the tenant that has the turn does not want to run";
   for (const auto& [id, entry] : entries_) {
-    if (entry.budget > FullBudget(entry)) return "a budget is more than full";
+    if (entry.budget > FullBudget(entry)) return "a tenant may run longer than its limit allows";
   }
   return "";
 }

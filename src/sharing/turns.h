@@ -36,7 +36,8 @@ class Turns {
 
   // --- Facts: `now` never decreases ----------------------------------------------------------------------------------
 
-  /// Adds a tenant. `weight`: compute request; `limit`: compute limit. A repeated call changes them.
+  /// Adds a tenant to those that use the GPU in turns. `weight`: its compute request; `limit`: its compute limit. A
+  /// repeated call changes these values.
   void Add(TenantId id, GpuShare weight, GpuShare limit, bool is_interactive, Time now);
   /// The tenant ended or left this GPU; its work in flight is over.
   void Remove(TenantId id, Time now);
@@ -45,10 +46,11 @@ class Turns {
   /// The tenant has no waiting calls and its device work is done (it sent kYield, or its counters show it). It gives
   /// the turn away.
   void OnIdle(TenantId id, Time now);
-  /// After Decide ended the tenant's turn: its work in flight is done, even if that is no longer awaited.
+  /// The GPU has completed the work that the tenant launched before Decide ended its turn. Call this also if OnOverrun
+  /// has stopped waiting for that work.
   void OnDrained(TenantId id, Time now);
-  /// Stop waiting for the tenant's drain (after Decision::hung). It is charged until OnDrained, in addition to the next
-  /// holder.
+  /// Stops waiting for the tenant's work to complete (after Decision::hung), so the next tenant gets its turn. GPU time
+  /// is charged to this tenant until OnDrained, in addition to the next one.
   void OnOverrun(TenantId id, Time now);
 
   // --- Decisions -----------------------------------------------------------------------------------------------------

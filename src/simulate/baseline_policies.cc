@@ -41,7 +41,7 @@ class Nodes {
     const int whole = gpus / gpus_, rest = gpus % gpus_;
     std::set<std::uint32_t>& empty = By(gpus_);
     if (empty.size() < static_cast<std::size_t>(whole)) return std::nullopt;
-    // The remainder may use a completely free node only if one is left.
+    // The job's remaining GPUs may be on a completely free node only if the whole nodes that it needs leave one.
     const auto tightest = rest == 0 ? 0 : Tightest(rest, empty.size() > static_cast<std::size_t>(whole));
     if (!tightest) return std::nullopt;
     std::vector<NodeGpus> taken;

@@ -28,12 +28,12 @@ struct HouseRule {
   bool skips = false;
 };
 
-/// "fifo", "sjf", "gtf", and each with "-skip".
+/// Returns the names of the baseline scheduling policies: "fifo", "sjf", "gtf", and each of these with "-skip".
 const std::vector<std::string_view>& HouseRuleNames();
 std::optional<HouseRule> HouseRuleFromName(std::string_view name);
 
-/// Fails if the nodes of one queue have different GPU counts. A job that its queue's nodes can never hold is never
-/// started.
+/// Makes a scheduler that follows a baseline policy. Fails if the nodes of one queue have different GPU counts. A job
+/// that fits on no node of its queue is never started.
 Result<std::unique_ptr<Decider>> MakeHouseRules(const TraceCluster& cluster, HouseRule rule);
 
 }  // namespace divvy::simulate

@@ -54,7 +54,7 @@ class Engine : public EngineDecider {
       if (group.gpus > GpuSet::kCapacity)
         return InvalidArgument("a node has " + std::to_string(group.gpus) + " GPUs; the limit is " +
                                std::to_string(GpuSet::kCapacity));
-      // CPU requests can only be checked if all nodes have a CPU count.
+      // Requests for CPUs can be checked only if the trace gives the number of CPUs of all nodes.
       knows_cpus_ = knows_cpus_ && group.cpus > 0;
       knows_memory_ = knows_memory_ && group.memory.count() > 0;
     }

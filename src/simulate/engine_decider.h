@@ -35,13 +35,14 @@ struct EngineRule {
   PlacementStrategy placement = PlacementStrategy::kBest;
 };
 
-/// "small-first", "fifo", "fair", "shortest".
+/// Returns the names of the scheduler's queue policies: "small-first", "fifo", "fair", "shortest".
 const std::vector<std::string_view>& EnginePolicyNames();
 std::optional<QueuePolicy> EnginePolicyFromName(std::string_view name);
 
 class EngineDecider : public Decider {
  public:
-  /// Accuracy of the predictions from history. All zero for the other kinds.
+  /// Returns how accurate run times predicted from history were; all zero if the scheduler does not use such
+  /// predictions.
   virtual RunTimes::Accuracy accuracy() const = 0;
 
   // --- For clusters whose nodes come and go (growth_decider.h)
@@ -61,15 +62,16 @@ class EngineDecider : public Decider {
     Time expected_end = kNever;
   };
 
-  /// The node class of such nodes. Requires: the cluster was made with a group of the same model and team.
+  /// Returns the number of the class of equal nodes that nodes of `group` belong to. Requires: the cluster had a group
+  /// of the same model and team when it was made.
   virtual int ClassOf(const NodeGroup& group) const = 0;
-  /// Adds an idle node that takes jobs. Requires: as for ClassOf.
+  /// Adds an idle node that takes jobs. Requires: the cluster had a group of the same model and team when it was made.
   virtual core::NodeIndex AddNode(const NodeGroup& group) = 0;
-  /// Whether the node takes jobs. Running jobs stay.
+  /// Sets whether the node takes new jobs. Its running jobs continue.
   virtual void SetAvailable(core::NodeIndex node, bool is_available) = 0;
   virtual std::size_t node_count() const = 0;
   virtual const placement::NodeState& RoomOf(core::NodeIndex node) const = 0;
-  /// In order of submission. The requests stay valid until the next Submit.
+  /// Returns the waiting jobs in order of submission. Their requests are valid until the next Submit.
   virtual std::vector<WaitingJob> WaitingJobs() const = 0;
   virtual std::vector<RunningTask> RunningTasks() const = 0;
   /// Removes a waiting job, which then runs elsewhere.
@@ -78,8 +80,8 @@ class EngineDecider : public Decider {
   virtual void Requeue(JobIndex job, Time now) = 0;
 };
 
-/// Fails if the cluster has more node classes, or a node has more GPUs, than the scheduler supports. A job that no node
-/// can ever hold is never started.
+/// Makes a simulation of divvy's own scheduler. Fails if the cluster has more node classes, or a node has more GPUs,
+/// than the scheduler supports. A job that no node can ever hold is never started.
 Result<std::unique_ptr<EngineDecider>> MakeEngineDecider(const TraceCluster& cluster, const EngineRule& rule);
 
 }  // namespace divvy::simulate

@@ -30,22 +30,24 @@ struct PolicyDefaults {
   TimeSharingRule time_sharing;
 };
 
-/// "small-first", "fifo", "fair", "shortest", each optionally with the knowledge of run times: "shortest:true". Also
-/// the baseline policies "fifo-strict", "fifo-skip", "sjf-strict", ..., and "time-sharing", optionally with its
-/// contract: "time-sharing:10%", "time-sharing:none".
+/// Parses the name of a policy to simulate: "small-first", "fifo", "fair" or "shortest", each optionally followed by
+/// what the scheduler knows of run times: "shortest:true". Or a baseline policy: "fifo-strict", "fifo-skip",
+/// "sjf-strict", ... Or "time-sharing", optionally with its contract, the share of time that a job may lose:
+/// "time-sharing:10%", "time-sharing:none".
 Result<PolicyChoice> ParsePolicy(std::string_view text, const PolicyDefaults& defaults);
-/// "20%", or "none" for no value.
+/// Parses the share of time that a job may lose by time-sharing: "20%", or "none" (no value).
 Result<std::optional<double>> ParseContract(std::string_view text);
-/// All names, as text for people.
+/// Returns the names of all policies as a text for users.
 std::string PolicyNames();
 std::optional<Predicting> PredictingFromName(std::string_view name);
 
-/// "+8 H100": the same cluster with 8 more GPUs, in nodes of its largest size; "+2x8:H100": two more nodes; "-8":
-/// removes GPUs, whole nodes from the end. Without a model: the model of the first node.
+/// Returns the cluster with a change. "+8 H100": the same cluster with 8 more GPUs, in nodes of its largest size;
+/// "+2x8:H100": two more nodes; "-8": removes GPUs, whole nodes from the end. Without a model: the model of the first
+/// node.
 Result<TraceCluster> WhatIf(const TraceCluster& cluster, std::string_view change);
 
-/// The same trace with every submission moved randomly by up to half an hour either way. Shows how much of a result is
-/// chance.
+/// Returns the same trace with every submission moved randomly by up to half an hour either way. A comparison of the
+/// results shows how much of them is chance.
 Workload Shaken(const Workload& workload, std::uint64_t seed);
 
 struct PlannedRun {
@@ -58,8 +60,9 @@ struct PlannedRun {
   std::optional<GrowthSetup> growth = std::nullopt;
 };
 
-/// Returns the finished runs in the order of the plan. The first error ends it. `on_progress` gets the progress of all
-/// runs together, 0..1. It is called from several threads, one at a time.
+/// Simulates all planned runs on this many threads, and returns them in the order of the plan. Fails with the first
+/// error. `on_progress` gets the progress of all runs together, from 0 to 1. It is called from several threads, one at
+/// a time.
 Result<std::vector<PolicyRun>> RunAll(const std::vector<PlannedRun>& plan, unsigned threads,
                                       const std::function<void(double)>& on_progress = {});
 

@@ -26,7 +26,8 @@ using placement::Shape;
 using placement::ShapeIndex;
 using placement::Spot;
 
-// Separate streams, so that for one seed every policy sees the same arrivals and the same node order.
+// The random numbers of node order and arrivals come from separate streams, so that with one seed every policy sees the
+// same of both.
 constexpr std::uint64_t kNodeStream = 0x6e6f646573;
 constexpr std::uint64_t kDrawStream = 0x6472617773;
 // Half-life of the learned demand, in jobs.

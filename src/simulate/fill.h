@@ -22,7 +22,8 @@
 
 namespace divvy::simulate {
 
-/// default, online, fgd, best-fit, dot-prod, clustering, packing, random, pack, spread, sequential.
+/// Returns the names of the placement policies that can be compared: default, online, fgd, best-fit, dot-prod,
+/// clustering, packing, random, pack, spread, sequential.
 const std::vector<std::string_view>& FillPolicies();
 
 struct FillOptions {
@@ -52,16 +53,17 @@ struct FillResult {
   std::vector<FillRun> runs;  // In the order of the seeds.
   std::int64_t gpus = 0;
 
-  /// Mean over the runs. Nothing for loads that were not reached.
+  /// Returns the mean over all runs at this load in percent; nullopt if no run reached it.
   std::optional<double> MeanAt(int load) const;
-  /// Standard deviation between the runs (n - 1). 0 for a single run.
+  /// Returns the standard deviation between the runs (divisor n - 1) at this load; 0 for a single run.
   double DeviationAt(int load) const;
 };
 
-/// Runs are independent, so the result does not depend on `threads`. Fails on an unknown policy.
+/// Fills the cluster with jobs until it is full, several times with each policy. The result does not depend on the
+/// number of threads. Fails on an unknown policy.
 Result<FillResult> RunFill(const OpenbNodes& nodes, const std::vector<OpenbJob>& jobs, const FillOptions& options);
 
-/// The jobs in arrival order, as indices into `jobs`. For tests.
+/// Returns the order in which jobs arrive in one run, as indices into `jobs`. For tests.
 std::vector<std::uint32_t> Arrivals(const std::vector<OpenbJob>& jobs, std::int64_t capacity_parts, double fill,
                                     std::uint64_t seed);
 

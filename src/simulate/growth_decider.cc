@@ -421,7 +421,8 @@ class Growing : public GrowthDecider {
   void StartDedicated(Time now, Decision& decision) {
     for (; !starting_.empty() && starting_.begin()->first <= now; starting_.erase(starting_.begin())) {
       const JobIndex job = starting_.begin()->second;
-      // A replay counts GPUs only. The engine does not know these nodes, so they have no numbers.
+      // The replay only counts GPUs. Nodes that belong to one job are not known to the scheduler, so the node number 0
+      // stands for all of them.
       decision.starts.push_back({job, {{0, dedicated_.at(job).gpus}}, 1});
     }
   }

@@ -27,7 +27,8 @@ enum class GrowthPolicy {
                    // they are returned when it ends.
   kDivvy,          // engine/growth.
 };
-/// "none", "node-per-job", "cheapest-first", "divvy", in the order of the enum.
+/// Returns the names of the policies for requesting cloud nodes, in the order of the enum: "none", "node-per-job",
+/// "cheapest-first", "divvy".
 const std::vector<std::string_view>& GrowthPolicyNames();
 std::optional<GrowthPolicy> GrowthPolicyFromName(std::string_view name);
 
@@ -40,11 +41,12 @@ struct GrowthSetup {
 
 class GrowthDecider : public Decider {
  public:
-  /// Up to the last decision, including nodes that still exist.
+  /// Returns the totals of requested nodes and their cost up to the last decision, including nodes that still exist.
   virtual GrowthTotals Totals() const = 0;
 };
 
-/// Fails like MakeEngineDecider. `cluster`: the nodes that are always there; it may be empty.
+/// Makes a simulation of a scheduler that also requests nodes of cloud providers. `cluster`: the nodes that always
+/// exist; it may be empty. Fails like MakeEngineDecider.
 Result<std::unique_ptr<GrowthDecider>> MakeGrowthDecider(const TraceCluster& cluster, const GrowthSetup& setup);
 
 }  // namespace divvy::simulate

@@ -8,8 +8,9 @@
 
 namespace divvy::simulate {
 
-/// Uses jobs that have started and ended. Arrays count by their elements, each of which has its own record. A job that
-/// was stopped or requeued in between counts with its last run.
+/// Makes a workload to simulate from the records of past jobs. Uses only jobs that have started and ended. Arrays count
+/// by their elements, each of which has its own record. A job that was stopped or requeued in between counts with its
+/// last run.
 Workload WorkloadOf(std::span<const JobRecord> records);
 
 }  // namespace divvy::simulate

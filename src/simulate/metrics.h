@@ -32,9 +32,10 @@ struct Spread {
 
   friend bool operator==(const Spread&, const Spread&) = default;
 };
-/// All zero if there are no values.
+/// Returns the mean and percentiles of the values; all zero if there are no values.
 Spread SpreadOf(std::vector<double> values);
-/// `values` ascending; `part` from 0 to 1. Requires: not empty.
+/// Returns the value below which the fraction `part` (0 to 1) of the values lies. Requires: `values` is ascending and
+/// not empty.
 double Percentile(const std::vector<double>& values, double part);
 
 /// Metrics of a group of jobs.
@@ -73,7 +74,8 @@ struct RunMetrics {
 
 RunMetrics Measure(const Workload& workload, const TraceCluster& cluster, const Replayed& replayed);
 
-/// "0", "<1", "1", "2", "3-4", "5-8", ..., each class twice as wide.
+/// Returns the class of the job's number of GPUs, for tables: "0", "<1", "1", "2", "3-4", "5-8", ..., each class twice
+/// as wide as the one before.
 std::string SizeClass(const TraceJob& job);
 
 }  // namespace divvy::simulate

@@ -10,7 +10,7 @@
 namespace divvy::simulate {
 namespace {
 
-// Sizes in units of the view box. A phone shows one unit as about one pixel.
+// Sizes of the plot in units of the SVG's view box. A phone shows one unit as about one pixel.
 constexpr double kWidth = 460, kHeight = 250, kLeft = 52, kRight = 12, kTop = 10, kBottom = 26;
 constexpr double kInnerWidth = kWidth - kLeft - kRight, kInnerHeight = kHeight - kTop - kBottom;
 constexpr double kDay = 86400;

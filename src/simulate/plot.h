@@ -37,12 +37,13 @@ struct BarPlot {
 };
 std::string Svg(const BarPlot& plot);
 
-/// The CSS that plots and legends need, for a page whose style sheet defines --dim and --line.
+/// Returns the CSS that plots and legends need, for a page whose style sheet defines --dim and --line.
 std::string PlotStyle();
-/// The names of the series in order, each after a sample of its line.
+/// Returns the HTML of a legend: the names of the series in order, each after a sample of its line.
 std::string Legend(const std::vector<std::string>& names);
 
-/// Round values that divide 0..most into at most `count` steps. The last one is not below `most`.
+/// Returns round values for the marks of an axis, which divide 0 to `most` into at most `count` steps. The last one is
+/// not below `most`.
 std::vector<double> Ticks(double most, int count);
 
 }  // namespace divvy::simulate

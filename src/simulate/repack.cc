@@ -38,7 +38,7 @@ std::optional<Repacker::Candidate> Repacker::WhoMustLeave(NodeIndex index, const
       if (std::ranges::find(candidate.leaving, i) != candidate.leaving.end()) continue;
       const Shape& one = fleet_.shape(residents[i].shape);
       if (lacks_gpus ? (residents[i].place.gpus & wanted).empty() : one.cpu_milli + one.memory_mib == 0) continue;
-      // Moving an equal request would gain nothing.
+      // Moving a job with an equal request would gain nothing.
       if (one == shape) continue;
       const auto smaller = [](const Shape& a, const Shape& b) {
         return std::pair(a.gpu_parts(), -a.cpu_milli) < std::pair(b.gpu_parts(), -b.cpu_milli);
@@ -74,7 +74,7 @@ bool Repacker::Try(const Candidate& candidate, ShapeIndex shape) {
   const Spot here{node, placement::TightestGpus(fleet_.nodes()[node], fleet_.shape(shape))};
   fleet_.Take(shape, here);
 
-  // Largest first: it has the fewest possible places.
+  // Places the largest job first, because it has the fewest possible places.
   std::vector<std::pair<Resident, Spot>> moved;
   std::ranges::stable_sort(leavers, std::greater(),
                            [&](const Resident& one) { return fleet_.shape(one.shape).gpu_parts(); });

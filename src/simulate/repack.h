@@ -12,7 +12,7 @@ namespace divvy::simulate {
 
 class Repacker {
  public:
-  /// Moves at most `moves_per_request` jobs for one request.
+  /// Makes room for requests that fit nowhere, by moving at most `moves_per_request` running jobs for each.
   Repacker(placement::Fleet& fleet, int moves_per_request)
       : fleet_(fleet), most_(moves_per_request), residents_(fleet.nodes().size()) {}
 
@@ -20,7 +20,8 @@ class Repacker {
   void Started(placement::ShapeIndex shape, const placement::Spot& spot) {
     residents_[spot.node].push_back({shape, spot.place});
   }
-  /// Moves other jobs and starts `shape`. False: nothing has changed.
+  /// Moves other jobs so that a request for `shape` fits on a node, and starts it there. Returns false, with nothing
+  /// changed, if that is impossible.
   bool StartByMoves(placement::ShapeIndex shape);
 
   std::int64_t moves() const { return moves_; }

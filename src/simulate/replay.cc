@@ -46,7 +46,8 @@ class Run {
       for (const Stopped& stopped : decision.stops) DIVVY_CHECK(Stop(stopped));
       for (const Started& started : decision.starts) DIVVY_CHECK(Start(started));
       level_.fragmented_gpus = decider_.FragmentedGpus();
-      // Wakeups after the last arrival and end change nothing, and are not part of the run.
+      // Times at which the policy only asked to be called again, after all jobs have arrived and ended, are not part of
+      // the measured run.
       if (idle_wakeups_ == 0 || !decision.starts.empty()) result_.load.Set(measured_until_ = now_, level_);
       wakeup_ = decider_.NextWakeup();
       if (wakeup_ <= now_) return Internal("the decider requests a wakeup at a time that has passed");

@@ -55,14 +55,15 @@ class Decider {
   virtual ~Decider() = default;
 
   virtual void Submit(JobIndex job, const TraceJob& trace_job, Time now) = 0;
-  /// The job has ended, and its GPUs are free. Not called for jobs that Decide stopped.
+  /// Called when a job has ended and its GPUs are free. Not called for jobs that Decide stopped.
   virtual void Ended(JobIndex job, Time now) = 0;
   virtual Decision Decide(Time now) = 0;
-  /// When to call Decide even without an event. Called after each Decide; must be later than its `now`.
+  /// Returns when Decide must be called next even if no job arrives or ends. Called after each Decide; the result must
+  /// be later than the `now` of that call.
   virtual Time NextWakeup() const { return kNever; }
-  /// Idle GPUs that are unusable because of fragmentation. Called after each Decide.
+  /// Returns how many idle GPUs are unusable because of fragmentation. Called after each Decide.
   virtual double FragmentedGpus() const { return 0; }
-  /// Set by policies with time-sharing.
+  /// Returns how well time-sharing kept to its limit of lost time; nullopt for policies without time-sharing.
   virtual std::optional<ContractFigures> contract() const { return std::nullopt; }
 };
 
@@ -91,12 +92,12 @@ struct Replayed {
 struct ReplayOptions {
   /// Added to the run time at each start after the first: the cost of resuming.
   Duration restart_cost{0};
-  /// Called occasionally with the progress, 0..1.
+  /// Called now and then with the progress of the simulation, from 0 to 1.
   std::function<void(double)> on_progress;
 };
 
-/// Fails if the run times are unknown, or if the decider starts a job that does not wait or stops one that does not
-/// run.
+/// Simulates the workload with the scheduler `decider`. Fails if the workload has no run times, or if the scheduler
+/// starts a job that does not wait or stops one that does not run.
 Result<Replayed> Replay(const Workload& workload, Decider& decider, const ReplayOptions& options = {});
 
 }  // namespace divvy::simulate

@@ -50,23 +50,26 @@ struct Grid {
   std::vector<std::vector<GridCell>> rows;
 };
 
-/// For people: "4.6 h", "81.3 %", "24,171".
+/// Returns the cell's value as a text for people: "4.6 h", "81.3 %", "24,171".
 std::string Shown(const GridCell& cell);
-/// For programs: plain decimals.
+/// Returns the cell's value as a text for programs: a plain decimal number.
 std::string Plain(const GridCell& cell);
 
-/// One row per run. With providers: their cost and nodes, and the waits.
+/// Returns a table with one row per simulated run. If nodes were requested from providers, it has their cost and
+/// number, and how long jobs waited.
 Grid SummaryGrid(const Report& report);
-/// One row per group and run. `title` and `key` name the first column: "SIZE", "size".
+/// Returns a table with one row per group of jobs (such as a size) and run. `title` and `key` name the first column,
+/// for people and for programs: "SIZE", "size".
 Grid GroupGrid(const Report& report, RunMetrics::Groups RunMetrics::*groups, std::string title, std::string key);
-/// One row per run and ended job.
+/// Returns a table with one row for each job that ended in each simulated run.
 Grid JobGrid(const Report& report);
 
-/// Aligned columns for a terminal of this `width`. Columns that do not fit follow in further tables, each with the
-/// columns that name its rows. 0: all columns in one table.
+/// Returns the table as text with aligned columns, for a terminal of `width` characters. Columns that do not fit follow
+/// in further tables, which repeat the columns that name the rows. Width 0: all columns in one table.
 std::string GridText(const Grid& grid, std::size_t width = 0);
 std::string GridCsv(const Grid& grid);
-/// One JSON object: title, notes, and for each run all metrics, groups and the thinned load over time.
+/// Returns the report as one JSON object: title, notes, and for each run all metrics, the groups of jobs, and the load
+/// over time with a limited number of points.
 std::string ReportJson(const Report& report);
 
 }  // namespace divvy::simulate

@@ -8,7 +8,7 @@
 
 namespace divvy::simulate {
 
-/// `made_with`: the command that created the report, shown at the bottom.
+/// Returns the report as an HTML page. `made_with`: the command that created the report, shown at the bottom.
 std::string ReportHtml(const Report& report, const std::string& made_with);
 
 }  // namespace divvy::simulate

@@ -6,16 +6,16 @@
 
 namespace divvy::simulate {
 
-/// "12.50"; never "-0.00", "nan" or "inf".
+/// Formats a number with this many digits after the point: "12.50"; never "-0.00", "nan" or "inf".
 std::string Decimals(double value, int digits);
-/// "24,171".
+/// Formats a number as an integer with commas: "24,171".
 std::string Grouped(double value);
-/// "48 s", "12.3 min", "4.6 h", "3.2 d".
+/// Formats a duration in seconds: "48 s", "12.3 min", "4.6 h", "3.2 d".
 std::string ShortSeconds(double seconds);
-/// In quotes, escaped. Bytes that are not valid UTF-8 become '?'.
+/// Formats a text as a JSON string, in quotes and escaped. Bytes that are not valid UTF-8 become '?'.
 std::string JsonString(std::string_view text);
 std::string HtmlText(std::string_view text);
-/// In quotes if CSV requires them.
+/// Formats a text as a CSV field, in quotes if CSV requires them.
 std::string CsvField(std::string_view text);
 
 }  // namespace divvy::simulate

@@ -22,7 +22,8 @@ struct TimeSharingRule {
   double host_memory = 1;
 };
 
-/// A job that no node can hold is never started.
+/// Makes a scheduler with time-sharing, which parks running jobs for waiting ones. A job that fits on no node is never
+/// started.
 std::unique_ptr<Decider> MakeTimeSharing(const TraceCluster& cluster, const TimeSharingRule& rule);
 
 }  // namespace divvy::simulate

@@ -19,9 +19,9 @@ class Draws {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     return z ^ (z >> 31);
   }
-  /// In [0, 1).
+  /// Returns a random number from 0 to less than 1, uniformly distributed.
   double Unit() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }
-  /// Follows the standard normal distribution (Box and Muller 1958).
+  /// Returns a random number of the standard normal distribution (Box and Muller 1958).
   double Normal() {
     const double radius = std::sqrt(-2 * std::log(1 - Unit()));
     return radius * std::cos(2 * std::numbers::pi * Unit());
@@ -31,7 +31,7 @@ class Draws {
   std::uint64_t state_;
 };
 
-/// FNV-1a: a seed from a name.
+/// Returns a seed computed from a name (FNV-1a hash).
 inline std::uint64_t SeedOf(std::string_view name, std::uint64_t seed = 1469598103934665603ULL) {
   for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return seed;

@@ -90,7 +90,7 @@ std::vector<Decision> Halving::Report(std::uint32_t trial, double loss) {
   State& state = states_[trial];
   const bool has_ended = state.phase == Phase::kEnded;
   if ((state.phase != Phase::kActive && !has_ended) || NextRung(trial) == kEndless) return {};
-  // Its bracket may be settled without it.
+  // The bracket of a trial that has ended may have been decided without it, so its loss no longer counts.
   if (has_ended && rule_.stop == EarlyStop::kHyperband) return {};
   state.losses.push_back(std::isnan(loss) ? kEndless : loss);
   const std::size_t rung = state.losses.size() - 1;

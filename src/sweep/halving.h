@@ -33,29 +33,35 @@ class Halving {
  public:
   enum class Phase { kActive, kPaused, kStopped, kEnded };
 
-  /// `rule` must be valid (CheckRule). `trials`: how many the sweep has at most.
+  /// Decides which trials of a sweep continue, by successive halving. `rule` must be valid (CheckRule). `trials`: the
+  /// maximum number of trials in the sweep.
   Halving(const HalvingRule& rule, std::uint32_t trials);
 
-  /// The resource of the trial's next rung. Infinity: it has passed the last one.
+  /// Returns after how many steps (or other units of training) the trial is compared with others next, that is, the
+  /// position of its next rung. Infinity if it has passed the last one.
   double NextRung(std::uint32_t trial) const;
-  /// The trial has reached its next rung. NaN counts as the greatest loss. Returns the verdict on this trial first, and
-  /// then those on others. A trial that has ended gets no verdict. Its loss counts then, except with kHyperband.
-  /// Nothing happens if the trial is paused or stopped, or has passed the last rung. Cost: O(trials).
+  /// Records that the trial has reached its next rung with this loss; NaN counts as the greatest loss. Returns the
+  /// verdict on this trial first, and then those on others that follow. A trial that has ended gets no verdict; its
+  /// loss still counts, except with kHyperband. Has no effect if the trial is paused or stopped, or has passed the last
+  /// rung. Cost: O(trials).
   std::vector<Decision> Report(std::uint32_t trial, double loss);
-  /// The trial has ended by itself or was stopped by others. Returns verdicts on other trials that follow from it.
+  /// Records that the trial has ended by itself, or that someone else stopped it. Returns verdicts on other trials that
+  /// follow from it.
   std::vector<Decision> End(std::uint32_t trial);
 
-  /// `losses`: those of the rungs that it has reached. Call it once for each trial that has begun, then Settle.
+  /// Restores a trial after a restart. `losses`: its losses at the rungs that it has reached. Call this once for each
+  /// trial that has begun, then Settle.
   void Restore(std::uint32_t trial, const std::vector<double>& losses, Phase phase);
-  /// Verdicts that follow from the present state and are not carried out yet: ends that only Restore has reported.
+  /// Returns the verdicts that follow from the restored trials and were not carried out before the restart.
   std::vector<Decision> Settle();
 
   std::uint32_t trials() const { return static_cast<std::uint32_t>(states_.size()); }
   const std::vector<double>& losses(std::uint32_t trial) const { return states_[trial].losses; }
   Phase phase(std::uint32_t trial) const { return states_[trial].phase; }
-  /// Rungs that the trial can reach in all. For kAsha without `max`: those reached so far, and one more.
+  /// Returns how many rungs the trial can reach in total. For kAsha without a maximum: those reached so far, and one
+  /// more.
   int RungsOf(std::uint32_t trial) const;
-  /// Trials that have reached this rung of kAsha or kAshaPromotion.
+  /// Returns how many trials have reached this rung. Only for kAsha and kAshaPromotion.
   std::size_t ReachedRung(std::size_t rung) const { return rung < rungs_.size() ? rungs_[rung].size() : 0; }
 
   /// How many trials one pass over all brackets of Hyperband has.

@@ -24,7 +24,7 @@ constexpr std::pair<std::string_view, Distribution> kNames[] = {
     {"q_normal", Distribution::kQNormal},
     {"log_normal", Distribution::kLogNormal},
     {"q_log_normal", Distribution::kQLogNormal},
-    // Other spellings follow.
+    // Names that other tools use for these distributions.
     {"constant", Distribution::kCategorical},
     {"categorical_w_probabilities", Distribution::kCategorical},
     {"log-uniform", Distribution::kLogUniform},

@@ -29,8 +29,8 @@ enum class Distribution {
   kQLogNormal,
 };
 std::string_view Name(Distribution distribution);
-/// Also knows "log_uniform_values", "constant" and Valohai's "log-uniform" and "integer". Fails and lists what there
-/// is.
+/// Returns the distribution with this name. Other tools' names are accepted too: "log_uniform_values", "constant", and
+/// Valohai's "log-uniform" and "integer". The error for an unknown name lists the valid ones.
 Result<Distribution> DistributionFromName(std::string_view name);
 
 struct SpaceParameter {
@@ -42,16 +42,17 @@ struct SpaceParameter {
   double mu = 0, sigma = 1;
   double q = 1;
 };
-/// Fails with one sentence that names the parameter.
+/// Checks that the parameter's distribution and range are valid. The error is one sentence that names the parameter.
 Status CheckParameter(const SpaceParameter& parameter);
-/// One value as a text: "0.0123", "7", "adam".
+/// Draws a random value of the parameter and returns it as text: "0.0123", "7", "adam".
 std::string Draw(const SpaceParameter& parameter, Draws& draws);
 
-/// Every combination, the last parameter fastest. Fails for a distribution with infinitely many values, and for more
-/// than `most` combinations, which the message names.
+/// Returns every combination of the parameters' values; the last parameter changes fastest. Fails if a distribution has
+/// infinitely many values, or if there are more than `most` combinations.
 Result<std::vector<Parameter>> GridColumns(const std::vector<SpaceParameter>& space, std::uint64_t most);
-/// `trials` rows of random values. Row k of a parameter depends only on its name, the seed and k, so another count or
-/// another parameter changes no value. Requires: every parameter is valid, trials > 0.
+/// Returns random values of each parameter for this number of trials. Value k of a parameter depends only on its name,
+/// the seed and k, so it does not change with the number of trials or with other parameters. Requires: every parameter
+/// is valid, trials > 0.
 std::vector<Parameter> RandomColumns(const std::vector<SpaceParameter>& space, std::uint32_t trials,
                                      std::uint64_t seed);
 

@@ -50,13 +50,14 @@ struct SweepRule {
 /// The label of a specification that makes its array a sweep.
 inline constexpr std::string_view kRuleLabel = "divvy.sweep";
 
-/// Fails with one sentence that names the value, what is allowed, and the fix.
+/// Checks that the rule is valid. The error is one sentence that names the value, what is allowed, and the fix.
 Status CheckRule(const SweepRule& rule);
-/// "key value;key value;" on one line. ParseRule is the inverse, and also fails where CheckRule does.
+/// Returns the rule as one line: "key value;key value;". ParseRule reads such a line, and fails if the rule is not
+/// valid (CheckRule).
 std::string FormatRule(const SweepRule& rule);
 Result<SweepRule> ParseRule(std::string_view text);
 
-/// The shortest decimal that reads back as the same number: "0.1", "1e-05".
+/// Returns the shortest decimal text that reads back as the same number: "0.1", "1e-05".
 std::string NumberText(double value);
 
 }  // namespace divvy::sweep

@@ -6,8 +6,9 @@
 
 namespace divvy {
 
-/// For a run: uses the job's own setting, or the administrator's at its start (`preemption`, `preemptible`). Never a
-/// job with a terminal or one that may run only once.
+/// Returns true if the running job may be requeued so that borrowed GPU memory goes back to its owners. The job's own
+/// setting decides, or the administrator's (`preemption`, `preemptible`) as it was when the job started. Jobs with a
+/// terminal, and jobs that may run only once, are never requeued.
 inline bool MayRequeueToRepay(const JobRecord& record) {
   return record.preemptible == Preemptible::kRequeue && !record.is_foreground && !record.is_run_once;
 }

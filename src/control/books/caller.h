@@ -18,8 +18,8 @@ struct Caller {
 
 std::string CallerName(const Caller& caller);
 
-/// Returns whether a team lead may do `verb` to the team's jobs: cancel, hold, release, requeue, and change queue
-/// settings (priority, limits, size). Leads may never change what runs under another user's account.
+/// Returns true if a team lead may do this (`verb`) to the team's jobs: cancel, hold, release, requeue, and change
+/// queue settings (priority, limits, size). Leads may never change what runs under another user's account.
 bool CanLead(std::string_view verb);
 
 }  // namespace divvy

@@ -64,7 +64,7 @@ struct JobChanges {
   std::shared_ptr<const JobSpec> spec;        // The complete new specification; null: unchanged.
   std::vector<std::string_view> spec_fields;  // The fields that differ in it, for messages: "command".
 
-  /// Names of the changed fields: those that a running job cannot change, or all.
+  /// Return names of the changed fields: NamesForWaiting() those that only a waiting job can change, Names() all.
   std::vector<std::string_view> NamesForWaiting() const;
   std::vector<std::string_view> Names() const;
   bool changes_pool_alone() const { return pool && spec_fields.size() == 1; }

@@ -24,7 +24,7 @@ class NodeRegistry {
   using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
   static constexpr std::size_t kMostNodes = 10'000;
 
-  /// Registers the controller's own name and GPUs, which no agent may claim.
+  /// Registers the name and the GPUs of the controller's own machine; no agent may join with these.
   void SetOwn(std::string name, const std::vector<GpuFacts>& gpus);
 
   const std::string& own_name() const { return own_name_; }
@@ -34,13 +34,13 @@ class NodeRegistry {
     bool is_new = false;
     std::vector<std::string> changes;  // "has 3 GPUs now, had 4: GPU-... is gone"; for the log.
   };
-  /// An agent with the certificate `fingerprint` connects as `name`. `may_be_new`: it presented a token that allows a
-  /// node to join. `terms`: the lease terms that it will be sent. Fails with kPermissionDenied if the node is unknown
-  /// and has no token, with kAlreadyExists if the name or a GPU belongs to another node, and with kInvalidArgument for
-  /// an invalid name or facts. Each error says what to do.
+  /// Handles an agent that connects as `name` with the certificate of this fingerprint. Returns the node, or why it is
+  /// refused. `may_be_new`: it presented a token that allows a node to join. `terms`: the lease terms that it will be
+  /// sent. Fails with kPermissionDenied if the node is unknown and has no token, with kAlreadyExists if the name or a
+  /// GPU belongs to another node, and with kInvalidArgument for an invalid name or facts. Each error says what to do.
   Result<Joined> Join(const std::string& name, const std::string& fingerprint, const MachineFacts& facts,
                       const LeaseTerms& terms, bool may_be_new, Time now);
-  /// Returns whether Join may succeed for this certificate without a token.
+  /// Returns true if the certificate belongs to a known node, so that Join may succeed without a token.
   bool Knows(std::string_view fingerprint) const { return FindByFingerprint(fingerprint) != nullptr; }
 
   // Each returns the row to persist; kNotFound for an unknown name.
@@ -53,15 +53,17 @@ class NodeRegistry {
   Result<Setting> Label(const std::string& name, const std::map<std::string, std::string>& labels);
   /// Announces the certificate that the node will use next. Until it is used, both are accepted.
   Result<Setting> Renew(const std::string& name, const std::string& next_fingerprint);
-  /// Records that the node has sent a heartbeat under these terms.
+  /// Records that the node has sent a heartbeat under these lease terms, so that it follows them. Returns the row to
+  /// store.
   Result<Setting> Agree(const std::string& name, const LeaseTerms& terms);
-  /// Records that all of its runs are reconciled as of this boot.
+  /// Records that the controller knows all runs that the node has had since this boot. Returns the row to store.
   Result<Setting> AccountFor(const std::string& name, const std::string& boot_id);
 
   const NodeRow* Find(std::string_view name) const;
   const std::map<std::string, NodeRow, std::less<>>& nodes() const { return nodes_; }
 
-  /// Returns whether the key belongs to this registry. An unreadable row is skipped; its node must join again.
+  /// Loads a row of the store. Returns false if its key is not one of this registry. A row that cannot be read is
+  /// skipped; its node must join again.
   bool LoadSetting(std::string_view key, std::string_view text);
 
  private:

@@ -9,7 +9,8 @@ namespace {
 
 std::string TextOf(Time time) { return std::to_string(time.time_since_epoch().count()); }
 
-// INDEX UUID MEMORY NUMA COMPUTE MIG-CAPABLE MIG-ENABLED PCI LINK,LINK,... MODEL; "-" where a word is empty.
+// Format of a GPU in a node's row of the store: INDEX UUID MEMORY NUMA COMPUTE MIG-CAPABLE MIG-ENABLED PCI
+// LINK,LINK,... MODEL; "-" where a word is empty.
 std::string FormatGpu(const GpuFacts& gpu) {
   const auto word = [](std::string text) {
     std::ranges::replace_if(
@@ -24,7 +25,7 @@ std::string FormatGpu(const GpuFacts& gpu) {
          word(links) + " " + OneLine(gpu.model);
 }
 
-// INDEX ONLY-SLICED NAME:COMPUTE:SIZE:BYTES ...
+// Format of a GPU's MIG profiles in a node's row of the store: INDEX ONLY-SLICED NAME:COMPUTE:SIZE:BYTES ...
 std::string FormatSlices(const GpuFacts& gpu) {
   std::string text = std::to_string(gpu.index) + (gpu.is_only_sliced ? " 1" : " 0");
   for (const SliceProfile& one : gpu.slices) {

@@ -39,19 +39,19 @@ struct NodeRow {
   LeaseTerms terms;
   MachineFacts facts;  // As reported at its last connection.
 
-  /// Learned labels and labels set by administrators.
+  /// Returns all labels of the node: those that it reported and those that administrators have set.
   std::map<std::string, std::string> AllLabels() const;
   friend bool operator==(const NodeRow&, const NodeRow&) = default;
 };
 
-/// True for the characters of node names, label names and pool names.
+/// Returns true if the character is allowed in names of nodes, labels and pools.
 bool IsNameChar(char c);
 inline constexpr std::size_t kLongestNodeName = 63;
-/// Requires a letter or digit, then up to 62 letters, digits, '.', '_' and '-'.
+/// Checks that a node's name is valid: a letter or digit, then up to 62 letters, digits, '.', '_' and '-'.
 Status CheckNodeName(std::string_view name);
 
 std::string FormatNode(const NodeRow& row);
-/// Returns nothing if the text is not a valid row. Unknown keys are ignored.
+/// Parses a node's row of the store. Returns nullopt if the text is not valid. Unknown keys are ignored.
 std::optional<NodeRow> ParseNode(std::string_view name, std::string_view text);
 
 }  // namespace divvy

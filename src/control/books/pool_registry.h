@@ -27,7 +27,7 @@ class PoolRegistry {
   bool empty() const { return rows_.empty(); }
   const std::vector<PoolRow>& rows() const { return rows_; }
   const PoolRow* Find(std::string_view name) const;
-  /// The pool of jobs that name none; null: such jobs may run anywhere.
+  /// Returns the pool of jobs that name no pool; null if such jobs may run on all nodes.
   const PoolRow* Default() const;
 
   /// The properties of a job that admission depends on.

@@ -7,13 +7,13 @@
 namespace divvy {
 namespace {
 
-// Beyond this a job counts as endless.
+// If the rest of a job would take longer than this, no end is predicted for it.
 constexpr double kLongestSeconds = 3e9;
 
 double SecondsOf(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 std::string Percent(std::int64_t done) {
-  // Rounds down: 99.96% is not all.
+  // Rounds down, so that 99.96 % is not shown as 100 %.
   const std::int64_t tenths = done / (Progress::kAll / 1000);
   return std::to_string(tenths / 10) + (tenths % 10 > 0 ? "." + std::to_string(tenths % 10) : "") + "%";
 }

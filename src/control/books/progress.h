@@ -23,20 +23,23 @@ struct ProgressReport {
   std::int64_t steps = 0;
 };
 
-/// Two reports closer together than this give no speed.
+/// Two progress reports must be at least this far apart to compute a speed from them.
 inline constexpr Duration kLeastMeasured = std::chrono::seconds(10);
 
-/// Returns `before` updated by a report at `now`. Fails, with a one-line message, for invalid values and for a step
-/// back.
+/// Returns the job's progress after a report at `now`. Fails with a one-line message if a value is invalid, or if the
+/// reported step is before the last one.
 Result<Progress> AfterReport(const Progress& before, const ProgressReport& report, Time now);
-/// Call after its GPUs changed or it was paused: its speed is measured from the next report on.
+/// Forgets the measured speed of a job, because its GPUs changed or it was paused. It is measured again from the next
+/// report on.
 void MeasureAnew(Progress& progress);
 
-/// Fraction of the work per second; nothing unless two reports are far enough apart.
+/// Returns which fraction of the job's work is done per second; nullopt if there are no two reports that are far enough
+/// apart.
 std::optional<double> SpeedOf(const Progress& progress);
-/// When a running job will finish at its current speed.
+/// Returns when a running job will finish at its current speed; nullopt if its speed is unknown.
 std::optional<Time> ExpectedEnd(const JobRecord& record);
-/// The same as an interval for the whole run: the rest may take 25 % less or 50 % more time.
+/// Returns the expected run time of a running job as an interval, computed from its progress: the rest of the work may
+/// take 25 % less or 50 % more time than at the present speed. nullopt if the speed is unknown.
 std::optional<core::RunSpread> SpreadByProgress(const JobRecord& record);
 
 }  // namespace divvy

@@ -12,12 +12,12 @@
 
 namespace divvy {
 
-/// Returns whether a job waits; for an array, whether any element does.
+/// Returns true if the job waits or, for an array, if any of its elements does.
 inline bool SomeWait(const JobRecord& record) {
   return record.array_count > 0 ? !record.array_waiting.empty() : IsWaiting(record.state);
 }
 
-/// Makes the element with this ordinal a record of its own, with the array's fields and its own id.
+/// Returns a record for the array element with this number (from 0), with the array's fields and the element's own id.
 inline JobRecord ElementOf(const JobRecord& array, std::uint32_t ordinal) {
   JobRecord element = array;
   element.id = ElementId(array.id, ordinal);
@@ -31,7 +31,8 @@ inline JobRecord ElementOf(const JobRecord& array, std::uint32_t ordinal) {
   return element;
 }
 
-/// The ordinal of the element that the user calls `index`; nothing if there is no such element.
+/// Returns the number (from 0) of the array element that has the index `index` for users; nullopt if there is no such
+/// element.
 inline std::optional<std::uint32_t> ElementOrdinal(const JobRecord& array, std::uint32_t index) {
   if (array.array_indices.empty()) return index < array.array_count ? std::optional(index) : std::nullopt;
   if (!array.array_indices.Contains(index)) return std::nullopt;
@@ -43,8 +44,8 @@ inline std::optional<std::uint32_t> ElementOrdinal(const JobRecord& array, std::
   return std::nullopt;
 }
 
-/// Returns whether a singleton must wait for `other`: an earlier job with the same name and user. Elements of one array
-/// do not wait for each other.
+/// Returns true if the job `singleton`, which may not run at the same time as jobs with the same name and user, must
+/// wait for `other`, because that is an earlier such job. Elements of one array do not wait for each other.
 inline bool IsEarlierNamesake(const JobRecord& other, const JobRecord& singleton) {
   const JobId array = singleton.array_count > 0 ? singleton.id : singleton.array;
   const bool is_family = array.is_set() && (other.id == array || other.array == array);
@@ -61,7 +62,7 @@ inline Status CheckSpeaks(const JobRecord& record, std::uint32_t attempt) {
   return {};
 }
 
-/// The record as seen from one of its nodes: with the GPUs that it has there.
+/// Returns a job's record as one of its nodes sees it: with this node, and the GPUs that the job has there.
 inline JobRecord PartOn(const JobRecord& record, const std::string& node) {
   JobRecord part = record;
   for (const NodeAllocation& allocation : record.gang) {
@@ -72,7 +73,7 @@ inline JobRecord PartOn(const JobRecord& record, const std::string& node) {
   return part;
 }
 
-/// Returns whether the gang's node allocation `allocation` has ended.
+/// Returns true if this part of a job on several nodes (`allocation`) has ended.
 inline bool HasEnded(const JobRecord& record, const NodeAllocation& allocation) {
   return !record.gang.empty() && allocation.exit.has_value();
 }
@@ -85,20 +86,20 @@ inline bool WasPreempted(const JobRecord& record) {
 
 /// Prefix of the reason of a trial that lost and was stopped by its sweep.
 inline constexpr std::string_view kStoppedBySweep = "stopped by its sweep: ";
-/// Whether an array counts the ended element as one that succeeded: also if its sweep has stopped it.
+/// Returns true if an array counts this ended element as successful: it succeeded, or its sweep has stopped it.
 inline bool EndedWell(const JobRecord& record) {
   return record.state == JobState::kSucceeded ||
          (record.state == JobState::kCancelled && record.reason.starts_with(kStoppedBySweep));
 }
 
-/// Clears the resize state at the start and end of a run.
+/// Clears the fields about changes of the job's GPUs. Called at the start and end of a run.
 inline void ForgetResizes(JobRecord& record) {
   record.takes_resizes = false;
   record.gpus_asked_back = record.gpus_used = GpuSet();
   record.asked_back_at = record.gpus_since = record.grown_at = kNoTime;
 }
 
-/// "512 MiB", "1.2 GiB".
+/// Returns a size as a short text: "512 MiB", "1.2 GiB".
 inline std::string CompactSize(Bytes size) {
   const std::int64_t mebibytes = size.count() >> 20;
   if (mebibytes < 1024) return std::to_string(mebibytes) + " MiB";

@@ -70,12 +70,12 @@ struct PlannedOccurrence {
 constexpr std::uint64_t kOccurrencesPerReservation = 100'000;
 constexpr std::uint64_t ReservationOf(std::uint64_t occurrence) { return occurrence / kOccurrencesPerReservation; }
 
-/// Occurrences that end after `now` and begin before `until`, in order.
+/// Returns the occurrences of a reservation that end after `now` and begin before `until`, in order.
 std::vector<ReservationOccurrence> OccurrencesOf(const GpuReservation& reservation, Time now, Time until);
 bool IsFor(const GpuReservation& reservation, std::string_view user, std::string_view team);
-/// "reservation 3 (course)"
+/// Returns the reservation's name for messages: "reservation 3 (course)".
 std::string NameOf(const GpuReservation& reservation);
-/// "every weekday", "once"
+/// Returns how often a reservation repeats, for messages: "every weekday", "once".
 std::string Describe(Every every);
 
 class ReservationRegistry {
@@ -85,7 +85,7 @@ class ReservationRegistry {
   /// Validates the reservation and assigns its number. It is not added yet, because the engine may have no room.
   Result<GpuReservation> Make(GpuReservation asked, Time now) const;
   Setting Add(const GpuReservation& reservation);
-  /// Finds by number or name.
+  /// Returns the reservation with this number or name; fails if there is none.
   Result<GpuReservation> Find(std::string_view which) const;
   Setting Remove(std::uint64_t number);
   /// Removes reservations that have no future occurrence; returns the store's rows.

@@ -25,7 +25,7 @@ class RuntimePredictor {
   /// Registers a live job, or an array for all its elements. `shape`: ShapeOf its command; empty if unknown.
   void Know(const JobRecord& record, std::string shape);
   void Forget(JobId job);
-  /// Returns 0 if nothing is known.
+  /// Predicts the job's run time from those of similar jobs. Returns 0 if none has run.
   Duration Predict(const JobRecord& record);
   std::optional<core::RunSpread> Spread(const JobRecord& record) const;
   /// Records that a live job, or an element of a live array, has ended.

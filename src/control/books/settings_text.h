@@ -31,12 +31,13 @@ inline constexpr std::string_view kGroupPrefix = "group of user.";
 inline constexpr std::string_view kSharedGroupPrefix = "group.";
 inline constexpr std::string_view kTeamUsageKey = "usage.decayed";
 
-/// "0-3,6"; "none" for no GPU at all.
+/// Returns the allowed GPUs as the text that is stored: "0-3,6"; "none" if no GPU is allowed.
 std::string FormatRestriction(GpuSet allowed);
 std::optional<GpuSet> ParseRestriction(std::string_view text);
 
-/// One process per line: "gpu pid start_ticks user command", or "gpu@node pid ..." on another node. Unreadable lines
-/// are dropped, because losing a rule is harmless.
+/// Returns the processes that are ignored on GPUs as the text that is stored, one per line: "gpu pid start_ticks user
+/// command", or "gpu@node pid ..." for another node than the controller's own. When the text is read, lines that are
+/// not valid are dropped.
 std::string FormatIgnored(const std::vector<IgnoredProcess>& processes);
 std::vector<IgnoredProcess> ParseIgnored(std::string_view text);
 

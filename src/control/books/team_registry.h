@@ -28,7 +28,7 @@ inline constexpr std::string_view kTeamPrefix = "team.";
 inline constexpr std::string_view kTeamUserPrefix = "team_user.";
 inline constexpr std::string_view kQuotasKey = "teams.quotas";
 
-/// "4", "2.5": formats thousandths as a decimal number.
+/// Formats a number of thousandths as a decimal number: 4000 is "4", 2500 is "2.5".
 std::string FormatMilli(std::int64_t milli);
 
 class TeamRegistry {
@@ -36,12 +36,14 @@ class TeamRegistry {
   /// Key and text for the store; an empty text removes the key.
   using Setting = std::pair<std::string, std::string>;
 
-  /// Call before loading settings. On failure nothing is added; the message is one line.
+  /// Adds the teams of the configuration file. Call it before LoadSetting. On failure nothing is added; the message is
+  /// one line.
   Status AddFile(const TeamsFile& file);
-  /// Returns whether the key belongs to this registry. Unreadable rows, and rows that the file defines too, are
-  /// skipped. Call Settle after the last one.
+  /// Loads a row of the store. Returns false if its key is not one of this registry. Rows that cannot be read, and
+  /// those of teams that the configuration file defines too, are skipped. Call Settle after the last row.
   bool LoadSetting(std::string_view key, std::string_view text);
-  /// Drops references that the file has made invalid: removed parents and teams. Returns one line for each.
+  /// Removes references to teams that no longer exist, because the configuration file has changed. Returns one line of
+  /// text for each.
   std::vector<std::string> Settle();
 
   Result<Setting> Set(const TeamChange& change);
@@ -57,16 +59,16 @@ class TeamRegistry {
   bool empty() const { return teams_.empty() && users_.empty() && !are_quotas_on_; }
 
   const TeamRow* Find(std::string_view name) const;
-  /// The user's own row, or the default row "*"; null if there is none.
+  /// Returns the user's settings, or those of the default user "*"; null if there are neither.
   const UserRow* UserOf(std::string_view user) const;
-  /// The team and its ancestors, itself first; empty if the team does not exist.
+  /// Returns the team and its ancestors, the team first; empty if the team does not exist.
   std::vector<const TeamRow*> PathOf(std::string_view name) const;
-  /// Operating system groups that some team names.
+  /// Returns the operating system groups that teams name as their members.
   std::vector<std::string> GroupsNamed() const;
 
-  /// Returns whether the user leads this team or an ancestor of it.
+  /// Returns true if the user leads this team or an ancestor of it.
   bool IsLedBy(std::string_view team, std::string_view user) const;
-  /// Returns whether `user` is a named member of some team, and `lead` leads all of those teams.
+  /// Returns true if teams name `user` as a member and `lead` leads all of these teams.
   bool LeadsAllOf(std::string_view lead, std::string_view user) const;
 
   struct Person {
@@ -74,21 +76,23 @@ class TeamRegistry {
     std::vector<std::string> groups;
     bool is_admin = false;
   };
-  /// The team whose share the person's job runs on; `wanted` is the requested team, or empty. Empty result: no team.
+  /// Returns the team that a job of this person counts for; "" for no team. `wanted`: the team that the job requests,
+  /// or "". Fails if the person may not use that team.
   Result<std::string> TeamFor(const Person& person, std::string_view wanted) const;
   /// Explains why no job of the team may start or be submitted: "team vision is blocked: its quota is 0". Empty if they
   /// may.
   std::string BarOf(std::string_view team) const;
 
-  /// For core::Teams::Reset: parents before children. A blocked team gets limit 0, unless a team below it has access.
+  /// Returns all teams for core::Teams::Reset, parents before children. A blocked team gets limit 0, unless a team
+  /// below it has access.
   std::vector<core::TeamSpec> Specs() const;
-  /// The team's index in Specs, counted from 1; core::kRootTeam if it does not exist.
+  /// Returns the team's index in Specs, counted from 1; core::kRootTeam if there is no such team.
   core::TeamIndex IndexOf(std::string_view name) const;
-  /// In the order of Specs: depth first, siblings by name.
+  /// Returns all teams in the order of Specs: each team before the teams below it, siblings by name.
   std::vector<const TeamRow*> InOrder() const;
 
-  /// The price of one hour on a GPU of this model, in thousandths of the currency unit. 0 if none is set. Of
-  /// the names in the price list that are part of the model, the longest decides.
+  /// Returns the price of one hour on a GPU of this model, in thousandths of the currency unit; 0 if none is set. The
+  /// price list names models or parts of their names; the longest name that is part of `gpu_model` decides.
   std::int64_t PriceOf(std::string_view gpu_model) const;
 
  private:

@@ -34,7 +34,7 @@ double Median(const std::deque<double>& values) {
   return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-// Rounds to two digits, so that a new run seldom changes the result.
+// Rounds to two significant digits, so that another run seldom changes the result.
 int Rounded(double part) {
   const double thousandths = part * 1000;
   const double unit = thousandths >= 100 ? 10 : 1;
@@ -63,7 +63,7 @@ void ThroughputModel::Ran(const JobRecord& record, bool ended_well) {
   const double gpus = GpuCountOf(record);
   const std::optional<double> speed = SpeedOf(record.progress);
   const Duration ran = record.ended - record.started;
-  // The total time does not describe these GPUs if the job had others before, or was paused.
+  // The run time tells the speed of these GPUs only if the job had them all the time and was never paused.
   const bool has_time =
       ended_well && ran >= kShortestRun && record.gpus_since == kNoTime && !record.progress.was_paused;
   if (!speed && !has_time) return;

@@ -41,18 +41,20 @@ class ThroughputModel {
     bool is_by_progress = false;
 
     bool is_known() const { return models.size() > 1 && models[1].speed > 0; }
-    /// The number of runs that the speeds are based on.
+    /// Returns on how many runs the learned speeds are based.
     std::size_t runs() const;
-    /// In the engine's format; empty: unknown.
+    /// Returns the job's learned speed on each GPU model, in the format of the scheduling engine; empty if unknown.
     std::vector<ModelSpeed> speeds() const;
   };
 
-  /// Records the end of a run. Its reported progress counts however it ended. Its run time counts only if `ended_well`
-  /// and it was never paused or resized. Requires: its `ended` is set.
+  /// Learns from a run that has ended. The speed that its progress reports show counts however the run ended. Its run
+  /// time counts only if it succeeded (`ended_well`) and was never paused or resized. Requires: the record's `ended` is
+  /// set.
   void Ran(const JobRecord& record, bool ended_well);
-  /// Returns what is known of the job's kind; null if nothing ran.
+  /// Returns what was learned from jobs like this one (same user, name, command and GPUs); null if none has run.
   const Learned* Find(const JobRecord& record) const;
-  /// Returns all kinds that ran on several models, ordered by user, name, command and GPUs.
+  /// Returns what was learned about all kinds of jobs that ran on several GPU models, ordered by user, name, command
+  /// and GPUs.
   std::vector<const Learned*> All() const;
 
  private:
@@ -72,9 +74,10 @@ class ThroughputModel {
   std::uint64_t touches_ = 0;
 };
 
-/// "A100 at 0.55 of H100, learned from 12 runs"; empty if nothing is known.
+/// Returns the learned speeds as text for users: "A100 at 0.55 of H100, learned from 12 runs"; empty if nothing is
+/// known.
 std::string SpeedText(const ThroughputModel::Learned& learned);
-/// As a decimal fraction: "0.55".
+/// Returns a relative speed, given in thousandths, as a decimal fraction: "0.55".
 std::string SpeedText(int thousandths);
 
 }  // namespace divvy

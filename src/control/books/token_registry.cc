@@ -13,7 +13,7 @@ constexpr std::size_t kLongestTokenLabel = 64;
 
 std::string TokenKey(std::string_view id) { return std::string(kTokenPrefix) + std::string(id); }
 
-// One line per field: a key and the rest of the line.
+// Format of a token in the store: one line per field, with the field's name and its value.
 std::string FormatToken(const TokenRow& row) {
   std::string text = "hash " + row.hash + "\nuser " + row.user + "\nuid " + std::to_string(row.uid) + "\nrole " +
                      std::string(Name(row.role)) + "\nmade_by " + row.made_by + "\nmade_at " +

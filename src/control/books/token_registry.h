@@ -25,7 +25,7 @@ enum class TokenRole {
   kNode,    // Only let a node join, as many times as it has uses.
 };
 std::string_view Name(TokenRole role);
-/// "viewer", "user", "admin", "node".
+/// Parses the role of a token: "viewer", "user", "admin" or "node".
 Result<TokenRole> ParseTokenRole(std::string_view text);
 
 struct TokenRow {
@@ -41,7 +41,8 @@ struct TokenRow {
   int uses_left = 0;  // For node tokens: how many nodes may still join with it.
 
   bool has_expired(Time now) const { return expires <= now; }
-  /// For node tokens: returns whether all uses are spent.
+  /// Returns true for a node token that cannot be used any more, because nodes have joined with it as often as it
+  /// allows.
   bool is_spent() const { return role == TokenRole::kNode && uses_left <= 0; }
   friend bool operator==(const TokenRow&, const TokenRow&) = default;
 };
@@ -52,9 +53,10 @@ class TokenRegistry {
   static constexpr std::size_t kMostTokens = 10'000;
   static constexpr std::size_t kMostOfAUser = 100;
 
-  /// Fails if the registry or the user's part of it is full, the id is taken, or the label is not a short line.
+  /// Adds a token and returns the row to store. Fails if there are too many tokens in total or of this user, if the id
+  /// exists already, or if the label is not a short line.
   Result<Setting> Add(TokenRow row);
-  /// Removes by id; kNotFound if there is none.
+  /// Removes the token with this id and returns the row to store; kNotFound if there is none.
   Result<Setting> Remove(std::string_view id);
   /// Spends one use, when a node joins. After the last use the token stays for a while as an expired one, so that a
   /// client that presents it again gets an explanation. Fails with kPermissionDenied if no use is left.
@@ -62,11 +64,12 @@ class TokenRegistry {
   /// Removes tokens that expired before `before`.
   std::vector<Setting> DropExpired(Time before);
 
-  /// Includes expired tokens.
+  /// Returns the token with this id, even if it has expired; null if there is none.
   const TokenRow* Find(std::string_view id) const;
   const std::map<std::string, TokenRow, std::less<>>& tokens() const { return tokens_; }
 
-  /// Returns whether the key belongs to this registry. An unreadable row is skipped, and its token becomes invalid.
+  /// Loads a row of the store. Returns false if its key is not one of this registry. A row that cannot be read is
+  /// skipped, and its token becomes invalid.
   bool LoadSetting(std::string_view key, std::string_view text);
 
  private:

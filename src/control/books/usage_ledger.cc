@@ -47,7 +47,7 @@ Used UsedOf(const Stretch& stretch, Time since) {
   const Time from = std::max(stretch.from, since);
   if (stretch.until <= from) return {};
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(stretch.until - from).count();
-  // hour_milli per 3,600,000 ms: micro = ms * hour_milli * 1000 / 3600000.
+  // The price is in thousandths per hour, the cost in millionths: cost = ms * hour_milli * 1000 / 3,600,000.
   return {ms * stretch.gpu_milli / 1000, ms * stretch.hour_milli / 3600};
 }
 

@@ -18,7 +18,8 @@ namespace divvy {
 
 inline constexpr std::string_view kUsagePrefix = "usage.";
 
-/// Both are in UTC.
+/// Return the beginning and the end of the budget period, such as the month, that contains `now`. Periods begin at
+/// midnight in UTC.
 Time PeriodStart(BudgetPeriod period, Time now);
 Time PeriodEnd(BudgetPeriod period, Time now);
 
@@ -44,12 +45,12 @@ struct Stretch {
   std::int64_t gpu_milli = 0;
   std::int64_t hour_milli = 0;
 };
-/// Returns the usage after `since`.
+/// Returns the GPU time and cost of a stretch of usage, only for its part after `since`.
 Used UsedOf(const Stretch& stretch, Time since);
 
 class UsageLedger {
  public:
-  /// "team:vision", "user:ada".
+  /// Returns the key of a team's usage: "team:vision". UserKey returns that of a user: "user:ada".
   static std::string TeamKey(std::string_view team) { return "team:" + std::string(team); }
   static std::string UserKey(std::string_view user) { return "user:" + std::string(user); }
 
@@ -65,7 +66,7 @@ class UsageLedger {
   /// Returns the usage of each user in each team (MemberKey), as a map from (team, user).
   std::map<std::pair<std::string, std::string>, Used> OfMembers(BudgetPeriod period, Time now) const;
 
-  /// Returns whether the key belongs to this ledger.
+  /// Loads a row of the store. Returns false if its key is not one of this ledger.
   bool LoadSetting(std::string_view key, std::string_view text);
   /// Returns the store's rows that changed since the last call, and removals of old days.
   std::vector<std::pair<std::string, std::string>> TakeChanges(Time now);

@@ -48,7 +48,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     }
   }
   for (JobRecord& record : live) {
-    // Elements belong to their array's kind.
+    // Run times are learned for arrays as a whole, so their elements are not registered separately.
     if (!record.array.is_set()) predictions_.Know(record);
     record.progress.was_paused = record.state == JobState::kPaused;
     jobs_.live().emplace_hint(jobs_.live().end(), record.id, std::move(record));
@@ -57,7 +57,8 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   // Few walks over all jobs: with a long queue, each one costs milliseconds.
   for (auto& [id, record] : jobs_.live()) {
     if (record.array_at_once > 0) feed_.SetArrayLimit(record);
-    // If a target was pruned before the dependency was decided, it stays pending.
+    // If the job that a dependency names was deleted from the store before its end was noted, the dependency stays
+    // pending.
     static_cast<void>(dependencies_.LearnOutcomes(record.dependencies, outcome));
     if (IsActive(record.state)) {
       if (record.array_count > 0) continue;
@@ -169,7 +170,8 @@ Time Controller::CarryOut(Time now) {
   for (const Preemption& preemption : plan.preemptions) runs_.Preempt(preemption, now);
   for (const Parking& parking : plan.parkings) time_sharer_.Park(parking, now);
   for (const Resizing& resizing : plan.resizings) elastic_.Resize(resizing, now);
-  // Only after all records match the cluster: "after:" dependencies need only a start.
+  // Dependencies of the type "after:" are met when a job starts. They are resolved only after all records say which
+  // jobs have started.
   for (const JobId job : jobs) {
     if (const JobRecord* record = jobs_.Find(job)) lifecycle_.ResolveDependents(*record, now);
   }
@@ -181,42 +183,44 @@ std::string Controller::CheckInvariants() const {
   if (std::string broken = scheduler_.CheckInvariants(); !broken.empty()) return broken;
   for (const auto& [id, record] : jobs_.live()) {
     const std::string name = "job " + ToString(id);
-    if (record.id != id) return name + " is kept under another id";
-    if (IsFinal(record.state)) return name + " is final and still live";
-    if (id.value() >= jobs_.ids().next) return name + " has an id that was not given out";
+    if (record.id != id) return name + " is stored under another id";
+    if (IsFinal(record.state)) return name + " has ended, but is still among the live jobs";
+    if (id.value() >= jobs_.ids().next) return name + " has an id that was never assigned";
     const bool is_array = record.array_count > 0;
     const RunningJob* running = scheduler_.running(id);
     if (IsActive(record.state) && !is_array) {
-      if (running == nullptr) return name + " is active and does not run in the cluster";
+      if (running == nullptr) return name + " is active, but does not run in the scheduler";
       if (running->gpus != record.gpus || nodes_.NodeName(running->node) != record.node)
-        return name + " holds other GPUs in the cluster";
-      if (running->gang.size() != record.gang.size()) return name + " is on other machines in the cluster";
+        return name + " holds other GPUs in the scheduler";
+      if (running->gang.size() != record.gang.size()) return name + " is on other nodes in the scheduler";
       for (std::size_t i = 0; i < record.gang.size(); ++i) {
         const bool is_same = nodes_.NodeName(running->gang[i].node) == record.gang[i].node &&
                              running->gang[i].gpus == record.gang[i].gpus;
-        if (!is_same) return name + " holds other GPUs of its machines in the cluster";
+        if (!is_same) return name + " holds other GPUs of its nodes in the scheduler";
       }
       const int gpus = running->gpu_count();
       const int least = record.request.gpus_in_all();
       const Displacement* state = time_sharer_.Find(record);
       const bool is_away = state != nullptr && state->presence == Presence::kAway;
       const bool is_displaced = is_away || (state != nullptr && state->presence == Presence::kLeaving);
-      if (running->is_displaced != is_displaced) return name + " is displaced in the cluster or here only";
+      if (running->is_displaced != is_displaced)
+        return name + " is displaced only in the scheduler, or only in the controller";
       if (is_away && gpus == 0) continue;
       if (gpus < least || gpus > std::max(least, record.request.gpus_at_most()))
         return name + " holds another number of GPUs than it asked for";
     } else if (running != nullptr) {
-      return name + " runs in the cluster and is not active";
+      return name + " runs in the scheduler, but is not active";
     }
     const bool should_wait = record.state == JobState::kQueued || record.state == JobState::kHeld;
     const WaitingEntry* entry = scheduler_.waiting(id);
     if (should_wait != (entry != nullptr))
-      return name + (should_wait ? " waits without an entry" : " has an entry and does not wait");
+      return name + (should_wait ? " waits, but is not in the queue" : " is in the queue, but does not wait");
     if (entry != nullptr && is_array && entry->count != record.array_waiting.size())
-      return name + " has another count of elements";
+      return name + " has another number of waiting elements in the queue";
   }
   for (const auto& [id, job] : scheduler_.running_jobs()) {
-    if (!jobs_.live().contains(id)) return "job " + ToString(id) + " runs in the cluster and is not live";
+    if (!jobs_.live().contains(id))
+      return "job " + ToString(id) + " runs in the scheduler, but is not among the live jobs";
   }
   return "";
 }

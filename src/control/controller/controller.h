@@ -88,8 +88,8 @@ class Controller {
 
   // --- Commands ------------------------------------------------------------------------------------------------
 
-  /// `elements`: the number of elements of the spec's array and sweep together; 0: a single job. The spec must be
-  /// complete.
+  /// Submits a job. `elements`: the number of elements of the spec's array and sweep together; 0: a single job. The
+  /// spec must be complete.
   Result<SubmitResult> Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                               const FindOutcome& outcome);
   using Forecast = divvy::Forecast;
@@ -138,10 +138,10 @@ class Controller {
                              const FindOutcome& outcome) {
     return updates_.Update(id, changes, caller, now, outcome);
   }
-  /// Returns whether the caller leads the job's team or an ancestor of it.
+  /// Returns true if the caller leads the job's team or an ancestor of it.
   bool Leads(const Caller& caller, const JobRecord& record) const { return access_.Leads(caller, record); }
-  /// The owner and administrators may do anything to a job; a lead of its team may do what CanLead allows. Fails with
-  /// kPermissionDenied.
+  /// Checks that the caller may do this (`verb`) to the job; otherwise fails with kPermissionDenied. The owner and
+  /// administrators may do anything, a lead of the job's team what CanLead allows.
   Status Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const {
     return access_.Authorise(record, caller, verb);
   }
@@ -149,14 +149,15 @@ class Controller {
     return commands_.SetGroupLimit(group, limit, caller, now);
   }
 
-  /// Restricts new work on each of `nodes` (empty: the controller's own machine) to these GPUs; nothing: all GPUs.
-  /// Applies to all of the nodes or none. Returns the GPUs that new work may now use on the last one.
+  /// Restricts new work on each of `nodes` (empty: the controller's own machine) to these GPUs; without a value, to all
+  /// GPUs. Applies to all of the nodes or none. Returns the GPUs that new work may now use on the last of them.
   Result<GpuSet> Restrict(std::optional<GpuSet> allowed, const Caller& caller,
                           const std::vector<std::string>& nodes = {""}) {
     return gpus_.Restrict(allowed, caller, nodes);
   }
-  /// `process.node` is a known node, or empty. A process on another node is found by pid among those last seen on its
-  /// GPUs.
+  /// Lets a process on a GPU not make the GPU unavailable, or ends that (`is_ignored` false). `process.node`: a known
+  /// node, or empty for the controller's own machine. On another node, the process is found by its pid among those last
+  /// seen on the node's GPUs.
   Result<std::string> Ignore(IgnoredProcess process, bool is_ignored, const Caller& caller) {
     return gpus_.Ignore(std::move(process), is_ignored, caller);
   }
@@ -179,12 +180,14 @@ class Controller {
   bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants) {
     return fractions_.OnTenants(node, tenants);
   }
-  /// Reports all GPUs that take no new work because something on them cannot be removed, with the reason.
+  /// Sets which GPUs of the node take no new work because something on them cannot be removed, each with the reason.
+  /// Call it with all such GPUs after any change.
   void OnStuckGpus(const std::string& node, const std::map<GpuIndex, std::string>& stuck) {
     gpus_.OnStuckGpus(node, stuck);
   }
-  /// Requeues a job that borrowed, because nothing else can return what others are guaranteed (docs/sharing.md).
-  /// Ignored unless the job allows it (MayRequeueToRepay) and `attempt` is its current one.
+  /// Requeues a job that uses borrowed GPU memory, because nothing else can return the memory that other jobs are
+  /// guaranteed (docs/sharing.md). Ignored unless the job allows it (MayRequeueToRepay) and `attempt` is its current
+  /// one.
   void OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now) {
     fraction_commands_.OnRepay(id, attempt, why, now);
   }
@@ -196,8 +199,8 @@ class Controller {
   // --- Running elastic jobs ------------------------------------------------------------
 
   using Checkpointed = ElasticRuns::Checkpointed;
-  /// A job reports that it can change its GPUs now; those that it was asked for are released. After its first call the
-  /// job can be resized. `attempt`: the run that reports; 0: the current one.
+  /// Handles the report of an elastic job that it can change its GPUs now: those that it was asked to release are
+  /// released. After its first report the job can be resized. `attempt`: the run that reports; 0: the current one.
   Result<Checkpointed> Checkpoint(JobId id, std::uint32_t attempt, const Caller& caller, Time now) {
     DIVVY_TRY(JobRecord * record, access_.FindReporter(id, attempt, caller));
     return elastic_.Checkpoint(*record, now);
@@ -214,13 +217,14 @@ class Controller {
   /// Reported progress that is not durable yet; persist it when the daemon stops.
   Batch UnkeptProgress() const { return progress_.Unkept(); }
   const ThroughputModel& speeds() const { return predictions_.speeds(); }
-  /// How fast the job is on which GPUs, and the source: "A100 at 0.55 of H100, learned from 12 runs". Empty: unknown.
+  /// Returns how fast the job is on which GPUs, and how that is known: "A100 at 0.55 of H100, learned from 12 runs".
+  /// Empty: unknown.
   std::string SpeedsOf(const JobRecord& record) const { return predictions_.SpeedsOf(record); }
 
   // --- Sweeps -------------------------------------------------------------------------
 
-  /// Numbers that a job reports, also a moment after its end. Those of trials decide which trials of their sweep
-  /// continue; others are ignored.
+  /// Handles numbers that a job reports; they may arrive shortly after its end. The numbers of a sweep's trials decide
+  /// which trials continue. Those of other jobs are ignored.
   void OnMetrics(JobId job, const Sweeps::Numbers& numbers, Time now) { sweeps_.OnMetrics(job, numbers, now); }
   /// Sets the parameters of the sweep's next trial, which may then start. `spec`: the newest specification of the
   /// sweep's array. Returns the trial's job.
@@ -232,7 +236,8 @@ class Controller {
 
   // --- Teams -----------------------------------------------------------------------------
 
-  /// Call before Load. Fails with a one-line message; the daemon then does not start.
+  /// Uses the teams of the configuration file. Call it before Load. Fails with a one-line message; the daemon then does
+  /// not start.
   Status UseTeamsFile(const TeamsFile& file) { return teams_.UseTeamsFile(file); }
   // For administrators only, except that leads may lower a user's limits. Each returns what was done.
   Result<std::string> SetTeam(const TeamChange& change, const Caller& caller, Time now);
@@ -240,11 +245,12 @@ class Controller {
   Result<std::string> SetTeamUser(const UserChange& change, const Caller& caller, Time now);
   Result<std::string> SetQuotas(bool are_on, const Caller& caller, Time now);
   const TeamRegistry& teams() const { return teams_.registry(); }
-  /// References that Load found invalid and dropped, one line each.
+  /// References to teams that do not exist, which Load has removed; one line of text each.
   const std::vector<std::string>& team_warnings() const { return teams_.warnings(); }
   /// The current load of a team (including its subtree) or a user, and its usage in its budget's period.
   using TeamLoad = TeamRules::TeamLoad;
-  /// By UsageLedger::TeamKey and UserKey; includes all that have a row, and users with jobs.
+  /// Returns the load and usage of all teams and users with settings, and of all users with jobs. Keys:
+  /// UsageLedger::TeamKey and UserKey.
   std::map<std::string, TeamLoad> TeamLoads(Time now) const { return teams_.TeamLoads(now); }
   /// This month's usage of each user in each team, without the team's subtree; "" stands for no team.
   std::map<std::pair<std::string, std::string>, Used> MemberUsage(Time now) const {
@@ -253,26 +259,30 @@ class Controller {
 
   // --- Pools -----------------------------------------------------------------------------
 
-  /// Call after UseTeamsFile, before Load. Fails with a one-line message; the daemon then does not start.
+  /// Uses the configured pools. Call it after UseTeamsFile and before Load. Fails with a one-line message; the daemon
+  /// then does not start.
   Status UsePools(std::vector<PoolRow> rows) { return pools_.UsePools(std::move(rows)); }
   const PoolRegistry& pools() const { return pools_.registry(); }
   /// Sets nodes that could be added on demand: jobs that fit there may be submitted. Null: none.
   void SetOffers(std::shared_ptr<const Scheduler> offers) { scheduler_.SetOffers(std::move(offers)); }
-  /// For a waiting job that names several pools: why it is not offered to the others, one line each.
+  /// For a waiting job that names several pools: returns why it cannot start in some of them now, one line for each
+  /// such pool.
   std::vector<std::string> ClosedPools(const JobRecord& record) const { return pools_.ClosedPools(record); }
   using PoolLoad = PoolRules::PoolLoad;
-  /// By name; includes pools that exist only as node labels.
+  /// Returns the load of each pool by name, including pools that exist only as labels of nodes.
   std::map<std::string, PoolLoad> PoolLoads() const { return pools_.PoolLoads(); }
 
   // --- Reservations ---------------------------------------------------------------
 
   /// How far ahead the engine reserves resources for occurrences.
   static constexpr Duration kReservationHorizon = ReservationPlanner::kReservationHorizon;
-  /// For administrators only. Fails if an occurrence within the horizon has no room, and names what occupies it.
+  /// Makes a reservation of GPUs; for administrators only. Fails if there is no room for an occurrence within
+  /// kReservationHorizon, and names what is in the way.
   Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now) {
     return reservations_.Reserve(std::move(asked), caller, now);
   }
-  /// By number or name; allowed for administrators and the user that it is for.
+  /// Cancels the reservation with this number or name. Allowed for administrators and the user for whom the reservation
+  /// is.
   Result<std::string> CancelReservation(const std::string& which, const Caller& caller, Time now) {
     return reservations_.CancelReservation(which, caller, now);
   }
@@ -280,7 +290,8 @@ class Controller {
   std::vector<PlannedOccurrence> OccurrencesAhead(const GpuReservation& reservation, Time now) const {
     return reservations_.OccurrencesAhead(reservation, now);
   }
-  /// The number of the reservation that an advance reservation of the engine belongs to.
+  /// Returns the number of the reservation that an advance reservation of the scheduling engine belongs to; nullopt if
+  /// there is none.
   std::optional<std::uint64_t> NumberOfReservation(std::uint64_t advance) const {
     return reservations_.NumberOfReservation(advance);
   }
@@ -288,18 +299,19 @@ class Controller {
   // --- Runs that the store does not know -------------------------------------------------
 
   using Found = RunAdoption::Found;
-  /// A node found this run by its run record, or reports its end. `run.record.node` is that node.
+  /// Handles a run that a node has found by its run record and that the controller did not list, or the end of such a
+  /// run. `run.record.node`: that node.
   Found OnFound(RunDescription run, Time now, const FindOutcome& outcome) {
     return adoption_.OnFound(std::move(run), now, outcome);
   }
   /// Applies a line of the run journal: a launch or an end that the store may not know. Call after Load, in order.
   void Replay(const RunDescription& run, Time now) { adoption_.Replay(run, now); }
-  /// Returns whether Replay may need a line about this run.
+  /// Returns true if Replay may need the journal's line about this run.
   bool MayReplay(JobId job, std::uint32_t attempt) const { return adoption_.MayReplay(job, attempt); }
   /// Ensures that no id below this is assigned any more.
   void ReserveIds(std::uint64_t next_id) { adoption_.ReserveIds(next_id); }
-  /// Takes over a found run under its old id, for its owner or an administrator. It never runs again, because its
-  /// environment is unknown.
+  /// Takes over a found run as a job under its old id. Allowed for the run's owner and administrators. The job is never
+  /// requeued, because its environment is unknown.
   Result<std::string> Adopt(JobId id, const Caller& caller, Time now) { return adoption_.Adopt(id, caller, now); }
   /// Ends a found run and forgets it. Allowed for its owner and administrators.
   Result<std::string> EndFound(JobId id, const Caller& caller) { return adoption_.EndFound(id, caller); }
@@ -318,11 +330,12 @@ class Controller {
     runs_.OnExited(job, attempt, exit, at, now, node);
   }
   using Vanished = RunTracker::Vanished;
-  /// The job has neither a supervisor nor a known end.
+  /// Handles a job of which neither a supervisor nor the way it ended was found.
   void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node = {}) {
     runs_.OnVanished(job, attempt, how, now, node);
   }
-  /// A job that was launched with LaunchCommand::is_parkable was parked or has returned, or could not.
+  /// Handles a node's report that a job on whole GPUs was parked (its GPU memory was moved to the host) or has its GPUs
+  /// again, or that this failed. Only for jobs launched with LaunchCommand::is_parkable.
   void OnPresence(const PresenceReport& report, Time now, const std::string& node = {}) {
     time_sharer_.OnPresence(report, now, node);
   }
@@ -332,46 +345,51 @@ class Controller {
 
   /// All nodes of a gang must prepare their parts within this time; otherwise the launch is rolled back.
   static constexpr Duration kPrepareWithin = GangLaunches::kPrepareWithin;
-  /// A node joined, or its facts or its work setting changed. Call before Load for each node in the store. The node
-  /// takes no work before OnNodeReconciled.
+  /// Sets the facts about a node that joined or has changed, including whether it takes work. Before Load, call it for
+  /// each node in the store. The node takes no work before OnNodeReconciled.
   void OnNodeRow(const NodeRow& row);
   void OnNodeRemoved(const std::string& name);
-  /// The node is connected, and its runs are reconciled.
+  /// Call this when the node is connected and the controller knows all of its runs. From then on the node takes work.
   void OnNodeReconciled(const std::string& name) {
     if (nodes_.OnNodeReconciled(name)) gangs_.RepeatGo(name);
   }
-  /// The node's connection was lost, perhaps briefly: it takes no new work until it is back.
+  /// Call this when the connection to the node is lost, perhaps briefly. The node takes no new work until it is
+  /// connected again.
   void OnNodeDisconnected(const std::string& name) { nodes_.OnNodeDisconnected(name); }
-  /// "node n1 is away: ...". Empty: it is connected, or there is no such node.
+  /// Returns why the node is not connected: "node n1 is away: ...". Empty if it is connected, or there is no such node.
   std::string DisconnectReason(const std::string& name) const { return nodes_.DisconnectReason(name); }
-  /// Why its jobs will be stopped soon; empty: they will not.
+  /// Returns why the jobs of the node will be stopped at a deadline, because the node is drained; empty if they will
+  /// not.
   std::string DrainOf(const std::string& name) const { return nodes_.DrainOf(name); }
-  /// The node has been silent for long. Its jobs may still be running.
+  /// Call this when nothing was heard from the node for long. Its jobs may still be running.
   void OnNodeLost(const std::string& name, Time now) { nodes_.OnNodeLost(name, now); }
   void OnNodeBack(const std::string& name) { nodes_.OnNodeBack(name); }
   /// Reports the problem that keeps the node from taking jobs, as found by the node itself; empty: none any more. Empty
   /// `name`: the controller's own machine.
   void OnNodeTrouble(const std::string& name, const std::string& what) { nodes_.OnNodeTrouble(name, what); }
-  /// That problem, or the one that kept it from starting its last job: "its disk is full: ...". Empty: none.
+  /// Returns the problem of OnNodeTrouble, or the one that kept the node from starting its last job: "its disk is full:
+  /// ...". Empty if there is none.
   std::string NodeHealthProblem(const std::string& name) const { return nodes_.NodeHealthProblem(name); }
-  /// The node stopped its jobs because its lease expired, or an administrator declared it gone. The jobs may run
-  /// elsewhere.
+  /// Call this when the node has stopped its jobs because its lease expired, or an administrator has declared it gone.
+  /// Its jobs may then run on other nodes.
   void OnNodeFenced(const std::string& name, Time now) { runs_.LoseRuns(name, Vanished::kFenced, now); }
   void OnNodeGone(const std::string& name, Time now) { runs_.LoseRuns(name, Vanished::kGone, now); }
   void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& observations) {
     gpus_.OnGpusObserved(node, observations);
   }
-  /// The node has prepared its part of a gang. `port`: where its step process listens for the others, not 0.
+  /// Handles a node's report that it has prepared its part of a job on several nodes. `port`: the port on which its
+  /// step process listens for the other nodes; not 0.
   void OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now) {
     gangs_.OnPrepared(job, attempt, node, port, now);
   }
-  /// The start is delayed there; `why` becomes the job's reason until it starts: "waits up to 10 s for directory ...".
+  /// Handles a node's report that the start of a job is delayed there. `why` becomes the job's reason until it starts:
+  /// "waits up to 10 s for directory ...".
   void OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node = "") {
     runs_.OnDelayed(job, attempt, why, node);
   }
-  /// Active jobs with a part on the node that has not ended; ascending.
+  /// Returns the active jobs of which something still runs on the node, ascending.
   std::vector<JobId> RunsOn(const std::string& node) const { return nodes_.RunsOn(node); }
-  /// The name used in records: empty for the controller's own machine.
+  /// Returns the node's name as in job records: empty for the controller's own machine.
   std::string NodeName(NodeIndex node) const { return nodes_.NodeName(node); }
   std::optional<NodeIndex> IndexOf(const std::string& node) const { return nodes_.IndexOf(node); }
   const std::vector<GpuObservation>& observations(NodeIndex node) const { return gpus_.observations(node); }
@@ -388,7 +406,8 @@ class Controller {
     return teams_.TeamUsageSetting(now);
   }
 
-  /// Plans, and starts what can start. Cheap if nothing has changed.
+  /// Runs a scheduling cycle: starts the jobs that can start, and decides about preemption and reservations. Cheap if
+  /// nothing has changed.
   void Decide(Time now);
   /// When Decide must be called next without another event; kNever: not needed.
   Time next_wakeup() const { return effects_.next_wakeup(); }
@@ -398,30 +417,32 @@ class Controller {
   // --- Views ---------------------------------------------------------------------------------------------------
 
   const Scheduler& scheduler() const { return scheduler_; }
-  /// The jobs that take turns on whole GPUs.
+  /// Time-sharing: running jobs on whole GPUs that are parked for other jobs and return.
   const TimeSharer& time_sharer() const { return time_sharer_; }
   const Policy& policy() const { return feed_.policy(); }
   const std::map<JobId, JobRecord>& live() const { return jobs_.live(); }
   const JobRecord* Find(JobId id) const { return jobs_.Find(id); }
-  /// The array that contains `id` as an element without a record of its own.
+  /// Returns the array that has the job `id` as an element without a record of its own; null if there is none.
   const JobRecord* ArrayOf(JobId id) const { return jobs_.ArrayOf(id); }
-  /// Why this waiting job has not started, as of the last decision: the first blocker of `why` (start_reason.h).
+  /// Returns why this waiting job had not started as of the last scheduling cycle. It is the first reason that `divvy
+  /// why` lists (start_reason.h).
   Reason WaitingReason(const JobRecord& record) const;
-  /// The run time distribution of similar jobs, for estimates.
+  /// Returns a function that gives the distribution of run times of jobs similar to a job, for estimates.
   core::SpreadOf run_spread() const { return predictions_.Spread(); }
   const RunTimes& run_times() const { return predictions_.run_times(); }
   const std::vector<IgnoredProcess>& ignored() const { return gpus_.ignored(); }
   const std::vector<GpuObservation>& observations() const { return gpus_.observations(kOwnNode); }
-  /// GPUs of the node that new work may use; nothing: all.
+  /// Returns the GPUs of the node to which new work is restricted; nullopt if it may use all. Empty `node`: the
+  /// controller's own machine.
   std::optional<GpuSet> restriction(const std::string& node = {}) const { return gpus_.restriction(node); }
   std::uint64_t jobs_total() const { return jobs_.ids().jobs_total; }
-  /// A specification added or changed since TakeEffects; null if there is none.
+  /// Returns the job's specification if it was added or changed since the last TakeEffects; otherwise null.
   std::shared_ptr<const JobSpec> PendingSpec(JobId id) const { return effects_.PendingSpec(id); }
 
   std::string CheckInvariants() const;
 
  private:
-  /// Carries out one decision. Returns when the next one is due.
+  /// Lets the scheduler decide once and carries out the result. Returns when it must decide next.
   Time CarryOut(Time now);
   /// Applies a change of teams. Cost: O(jobs); only rare administrator actions call this.
   void FollowTeams(Time now);

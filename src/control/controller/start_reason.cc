@@ -61,7 +61,7 @@ std::optional<core::Blocker> PoolBlocker(const Controller& controller, const Job
 Reason WaitingReasonOf(const Controller& controller, const JobRecord& record, FirstBlockers& blockers) {
   const Scheduler& cluster = controller.scheduler();
   if (record.is_held && !record.reason.empty()) return record.reason;
-  // An element without a record of its own waits as its array does.
+  // An array element without a record of its own waits for the same reasons as its array.
   const bool is_apart = cluster.waiting(record.id) != nullptr;
   const JobId entry = is_apart ? record.id : record.array;
   if (!entry.is_set() || cluster.waiting(entry) == nullptr) return record.reason;

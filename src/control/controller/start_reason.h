@@ -14,7 +14,7 @@ namespace divvy {
 /// listing; null for a single job.
 Reason StateReason(const Controller& controller, const JobRecord& record, FirstBlockers* blockers = nullptr);
 
-/// Like Controller::WaitingReason, for many jobs at one moment.
+/// Like Controller::WaitingReason, but faster for many jobs at the same moment: they share `blockers`.
 Reason WaitingReasonOf(const Controller& controller, const JobRecord& record, FirstBlockers& blockers);
 
 /// Replaces engine names in `blocker`: the engine knows team and user limits as groups, and advance
@@ -23,8 +23,8 @@ void NameBlocker(const Controller& controller, core::Blocker& blocker);
 /// Shortens "group team vision" to "team vision", and "group user ada" to "user ada".
 std::string WithTeamNames(std::string text);
 
-/// A blocker that comes before all others: the job's pool no longer exists. The engine only sees that the job wants
-/// nodes that do not exist.
+/// Returns the blocker of a job whose pool no longer exists; nullopt if it does. It comes before all other blockers.
+/// The scheduling engine itself only finds that there are no nodes for the job.
 std::optional<core::Blocker> PoolBlocker(const Controller& controller, const JobRecord& record);
 
 }  // namespace divvy

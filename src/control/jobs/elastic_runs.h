@@ -23,7 +23,8 @@ class ElasticRuns {
       : scheduler_(scheduler), jobs_(jobs), effects_(effects), nodes_(nodes), budgets_(budgets) {}
 
   void Resize(const Resizing& resizing, Time now);
-  /// See Controller::Checkpoint. Requires: the job runs.
+  /// Handles the report of an elastic job that it can change its GPUs now (see Controller::Checkpoint). Requires: the
+  /// job runs.
   Checkpointed Checkpoint(JobRecord& record, Time now);
 
  private:

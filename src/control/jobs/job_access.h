@@ -14,11 +14,13 @@ namespace divvy {
 /// How a job is requeued: kHeld waits for Release.
 enum class RequeueAs { kQueued, kHeld };
 
-/// "job 5 is running and cannot be held; `repair`".
+/// Returns the error for a command that the job's state does not allow: "job 5 is running and cannot be held;
+/// `repair`", where "held" is `verb`.
 Error WrongState(const JobRecord& record, std::string_view verb, std::string_view repair);
-/// Fails if the job could not start again as it did.
+/// Checks that the job can be queued again after it has run. Fails for jobs with a terminal, jobs that may run only
+/// once, and arrays as a whole.
 Status CheckCanQueueAgain(const JobRecord& record);
-/// The reason of a job that `caller` requeued.
+/// Returns the reason that is shown for a waiting job which `caller` has requeued.
 Reason QueuedAgainBy(const Caller& caller, JobId id, RequeueAs as);
 
 class JobAccess {
@@ -26,11 +28,11 @@ class JobAccess {
   JobAccess(JobTable& jobs, const TeamRegistry& teams, JobLifecycle& lifecycle)
       : jobs_(jobs), teams_(teams), lifecycle_(lifecycle) {}
 
-  /// Returns whether the caller leads the job's team or an ancestor of it.
+  /// Returns true if the caller leads the job's team or an ancestor of it.
   bool Leads(const Caller& caller, const JobRecord& record) const {
     return teams_.IsLedBy(record.team, caller.user.name);
   }
-  /// See Controller.
+  /// Checks that the caller may do this (`verb`) to the job (see Controller::Authorise).
   Status Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const;
   /// Returns the record of a live job that the caller may `verb`. An array element gets a record of its own.
   Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb);

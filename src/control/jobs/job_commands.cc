@@ -15,7 +15,7 @@ Result<std::string> JobCommands::Cancel(JobId id, int signal, Duration grace, co
   DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "cancel"));
   const Reason why = reason.empty() ? "cancelled by " + CallerName(caller) : reason;
   if (record->array_count > 0) {
-    // Running elements first. Each may end the array, so the ids are collected before.
+    // Cancels running elements first. Each of them may end the array, so their ids are collected before.
     const std::vector<JobId> elements = jobs_.ElementsOf(*record);
     record->array_cancelled += static_cast<std::uint32_t>(record->array_waiting.size());
     record->array_waiting = IndexRanges();
@@ -134,7 +134,7 @@ Result<std::string> JobCommands::Signal(JobId id, int signal, SignalReach reach,
     return "sent to " + Plural(told, "running element");
   }
   if (!IsActive(record->state)) return WrongState(*record, "signalled", "it has not started");
-  // A foreground job has no script around it.
+  // A job in the foreground has no batch script, so signals for all other processes go to all of its processes.
   if (record->is_foreground && reach == SignalReach::kOthers) reach = SignalReach::kTree;
   std::string absence;
   for (const NodeAllocation& allocation : AllocationsOf(*record)) {

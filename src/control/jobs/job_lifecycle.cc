@@ -94,7 +94,8 @@ void JobLifecycle::ResolveDependents(const JobRecord& changed, Time now) {
     JobRecord& record = at->second;
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
     DependencyOutlook outlook = dependencies_.DependencyOutlookOf(record);
-    // When one alternative is gone, the remaining "any of them" may be jobs that wait for this one.
+    // The job needs any one of several dependencies, and one can no longer be met. The jobs of the others may all wait
+    // for this job; then it can never start.
     if (!outlook.is_lost && !outlook.why.empty()) {
       const std::string cycle = dependencies_.FindCycle({}, id);
       if (!cycle.empty()) outlook = {true, outlook.why + ", and it would wait for itself: " + cycle};
@@ -103,7 +104,8 @@ void JobLifecycle::ResolveDependents(const JobRecord& changed, Time now) {
       record.array_cancelled += static_cast<std::uint32_t>(record.array_waiting.size());
       record.array_waiting = IndexRanges();
       if (record.array_cancelled < record.array_count) {
-        // Elements with records of their own wait, run or have ended independently.
+        // The waiting elements of the array are removed from the queue. Elements with records of their own are not
+        // affected.
         feed_.Remove(id);
         record.state = JobState::kRunning;
         record.is_held = false;

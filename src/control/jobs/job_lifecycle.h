@@ -41,7 +41,8 @@ class JobLifecycle {
   /// Sets the function that is called within Finish, with the final record. It must not end or start jobs.
   void SetOnFinished(std::function<void(const JobRecord& ended)> on_finished) { on_finished_ = std::move(on_finished); }
 
-  /// Ends the job. It leaves the table; its array may end with it.
+  /// Ends the job: its record is removed from the table of live jobs. If it was the last element of an array, the array
+  /// ends too.
   void Finish(JobRecord& record, JobState state, Reason reason, Time now);
   void FinishArrayIfDone(JobId array, Time now);
   /// Puts a job back into the queue after a run, from `begin` on.

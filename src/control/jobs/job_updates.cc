@@ -68,7 +68,7 @@ Status JobUpdates::KeepWhatMayChange(JobId id, const JobChanges& changes, std::m
                               "and requeue-after-reboot can" +
                               (changes.portion ? ", and divvy resize changes a GPU fraction while it runs" : ""));
   }
-  // Started elements, and what `show` displays of them, depend on the shared specification.
+  // Elements of the array that have started use its specification, so it cannot be changed any more.
   if (changes.spec == nullptr || named.array_count == 0) return {};
   std::uint64_t untouched = named.array_waiting.size();
   for (const auto& [element, record] : records) {
@@ -153,7 +153,7 @@ Status JobUpdates::CheckDependencies(JobId id, const std::map<JobId, JobRecord>&
       }
     }
   }
-  // The whole of an array waits for all its elements, so a cycle through one element is visible from the array.
+  // A job that waits for an array waits for all its elements. So a cycle through one element is found from the array.
   const std::string cycle = dependencies_.FindCycle(edited, id);
   if (!cycle.empty()) {
     return InvalidArgument(std::string(changes.dependencies ? "dependency" : "name") + ": job " + ToString(id) +
@@ -185,7 +185,7 @@ Result<std::string> JobUpdates::Update(JobId id, const JobChanges& wanted, const
     return sound.error();
   }
 
-  // Nothing below fails.
+  // All checks are done, so the changes are applied from here on.
   if (jobs_.Find(id) == nullptr) {
     const JobId array = edited.at(id).array;
     lifecycle_.SplitElement(jobs_.live().at(array), edited.at(id).array_ordinal);
@@ -202,7 +202,7 @@ Result<std::string> JobUpdates::Update(JobId id, const JobChanges& wanted, const
     befores.push_back(jobs_.live().at(job));
     Replace(record, changes, outcome);
   }
-  // Jobs that waited for a name that disappeared, or that now exists.
+  // Updates jobs that wait for all jobs of a name (singletons), since the name of this job has changed.
   for (const JobRecord& before : befores) {
     if (changes.name) lifecycle_.ResolveDependents(before, now);
     if (const JobRecord* after = jobs_.Find(before.id)) lifecycle_.ResolveDependents(JobRecord(*after), now);

@@ -38,7 +38,7 @@ class JobUpdates {
         access_(access),
         limits_(limits) {}
 
-  /// See Controller::Update.
+  /// Changes fields of a job: all of `changes` or none (see Controller::Update).
   Result<std::string> Update(JobId id, const JobChanges& changes, const Caller& caller, Time now,
                              const FindOutcome& outcome);
 

@@ -203,7 +203,7 @@ RunAdoption::Found RunAdoption::OnFound(RunDescription run, Time now, const Find
     gpus_.RefreshGpusOf(node);
     return Found::kOver;
   }
-  // Each further component has an id of its own, behind the job's.
+  // Each further component of a heterogeneous job has an id of its own, directly after the job's.
   if (id.value() < jobs_.ids().next + kLargestLead) ReserveIds(id.value() + seen.request.components());
   is_id_taken = is_id_taken || id.value() >= jobs_.ids().next;
   if (before == found_.all().end()) {
@@ -257,7 +257,7 @@ Result<std::string> RunAdoption::Adopt(JobId id, const Caller& caller, Time now)
   if (!run.exit && !HasRoomFor(run, nullptr))
     return FailedPrecondition("GPUs of " + name + " are now allocated to other jobs; adopt it when these have ended" +
                               instead);
-  // A team or pool that this store does not have is dropped.
+  // Removes the team and the pool of the found run if they do not exist here.
   if (teams_.registry().Find(record.team) == nullptr) record.team.clear();
   if (!pools_.HasPool(record.pool)) record.pool.clear();
   record.spec_of = id;

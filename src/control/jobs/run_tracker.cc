@@ -128,7 +128,7 @@ void RunTracker::OnDelayed(JobId job, std::uint32_t attempt, const std::string& 
     return;
   JobRecord& record = found->second;
   if (!IsOn(record, node)) return;
-  // Not persisted: the node reports it again after a restart of the controller.
+  // The delay is not stored, because the node reports it again after a restart of the controller.
   const std::string where = node.empty() ? "the controller's machine " : "node " + node + " ";
   const Reason reason = record.gang.empty() ? why : where + why;
   if (std::exchange(record.reason, reason) != reason) effects_.Announce(record);
@@ -151,7 +151,8 @@ void RunTracker::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
   const auto found = jobs_.live().find(job);
   if (found == jobs_.live().end() || found->second.attempt != attempt || found->second.state != JobState::kStarting)
     return;
-  // On the other nodes, nothing of the user's starts at this moment.
+  // Only the first node of a multi-node job starts the user's program at this moment, so reports of the other nodes do
+  // not count.
   if (found->second.node != node || (!found->second.gang.empty() && !found->second.was_let_go)) return;
   // Not persisted at once: a restart learns it from the run record, and this saves one commit per job, a fifth of its
   // cost.
@@ -167,8 +168,8 @@ void RunTracker::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
   effects_.Announce(found->second);
 }
 
-// Most jobs have ended by then. For the others, a restart then knows that they run even while their node is
-// unreachable.
+// Writes the starts of running jobs to the store some seconds later, since most jobs have ended by then. After a
+// restart the controller then knows that the others run, even while their node is unreachable.
 void RunTracker::KeepStarts(Time now) {
   constexpr Duration kKeepAfter = std::chrono::seconds(10);
   if (unkept_starts_.empty()) return;
@@ -192,7 +193,8 @@ void RunTracker::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   if (found == jobs_.live().end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
   if (record.gang.empty() && record.node != node) return;
-  // It is no refusal if something has started, or if another node already reported why the gang ends.
+  // A node's failure does not count as a refusal to start the job if a part of the job has started, or if another node
+  // has already reported why the job ends.
   const bool is_first =
       std::ranges::none_of(record.gang, [](const NodeAllocation& allocation) { return allocation.exit.has_value(); });
   if (IsMachinesFault(exit) && record.state == JobState::kStarting && is_first) OnRefusal(record, node, exit, now);
@@ -204,7 +206,7 @@ void RunTracker::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   }
   record.exit = exit;
   record.ended = std::max(at, record.started);
-  // It never ran; it only waited for what was missing.
+  // The job never ran: it only waited for something that was missing, so its run time is zero.
   if (record.state == JobState::kStarting && !exit.failure.empty()) record.started = record.ended;
   EndRun(record, now);
 }
@@ -224,7 +226,7 @@ void RunTracker::EndRun(JobRecord& record, Time now) {
   lifecycle_.Finish(record, state, reason, now);
 }
 
-// Ends a gang's part, and decides by `how` whether the job may start again.
+// Ends the part of a multi-node job that ran on this node, and decides by `how` whether the job may start again.
 bool RunTracker::VanishAllocation(JobRecord& record, const std::string& node, Vanished how, Time now) {
   static constexpr std::array<std::string_view, 5> kHow = {
       "it was never started there", "its processes are gone and their exit status is unknown", "the node was rebooted",

@@ -53,11 +53,13 @@ class RunTracker {
 
   // --- Decisions of the scheduler ------------------------------------------------------------------------------
 
-  /// The job that starts next of a waiting entry: itself, or the first waiting element of the array.
+  /// Returns which job starts next of a waiting entry: the job itself or, for an array, its first waiting element.
   JobId NextMember(JobId entry);
-  /// `decision.entry`, or an element of it, runs as `job` in the cluster already.
+  /// Starts the job that the scheduler has chosen. `job`: the id under which the scheduler already counts it as
+  /// running: that of `decision.entry`, or of an element of that array.
   void Start(const StartDecision& decision, JobId job, Time now);
-  /// Stops the victim as its owner's "requeue" does; it keeps its queue position.
+  /// Stops a running job that is preempted and queues it again, as the command requeue does. It keeps its queue
+  /// position.
   void Preempt(const Preemption& preemption, Time now);
 
   // --- Reports of nodes: see Controller ------------------------------------------------------------------------
@@ -66,30 +68,33 @@ class RunTracker {
   void OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node);
   void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now, const std::string& node);
   void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node);
-  /// Ends all runs on a node in this way.
+  /// Ends all runs on a node that can no longer be watched; `how` says why.
   void LoseRuns(const std::string& node, Vanished how, Time now);
   /// Stops the jobs left on a node whose drain deadline has passed, and requeues them if possible.
   void StopForDrain(NodeIndex node, Time now);
 
-  /// Persists starts that are some seconds old.
+  /// Writes the starts of jobs that started some seconds ago to the store.
   void KeepStarts(Time now);
   Time next_keep() const { return next_starts_; }
 
   // --- Ends ----------------------------------------------------------------------------------------------------
 
-  /// The state and reason of a job whose run ended with `exit`.
+  /// Returns the state and reason of a job whose run has ended with `exit`.
   static std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit);
-  /// Queues the job again if it is to be requeued or retried. Returns whether it did; otherwise the job is over.
+  /// Queues the job again if it must be requeued or retried, and then returns true. Otherwise returns false: the job
+  /// has ended.
   bool RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now);
 
  private:
-  /// Call when all parts of the run have ended; its exit and end are set.
+  /// Ends a run of which all parts have ended. Requires: the record has the exit and the end time.
   void EndRun(JobRecord& record, Time now);
-  /// Ends a gang's part on a node without a known end. Returns whether it was the last part (see EndAllocation).
+  /// Ends the part of a job on several nodes that ran on this node, without knowing how it ended. Returns true if it
+  /// was the last part (see EndAllocation).
   bool VanishAllocation(JobRecord& record, const std::string& node, Vanished how, Time now);
-  /// A node could not start a job for reasons of its own.
+  /// Handles the report of a node that it could not start a job because of a problem of the node.
   void OnRefusal(JobRecord& record, const std::string& node, const Exit& exit, Time now);
-  /// The node's GPUs could not be emptied for the job.
+  /// Handles the report of a node that it could not free the GPUs for the job, because other jobs' processes could not
+  /// leave them.
   void OnNoRoom(JobRecord& record, const std::string& node, const Exit& exit);
 
   Scheduler& scheduler_;

@@ -136,7 +136,7 @@ void SchedulerFeed::Put(const JobRecord& record) {
   entry.begin = record.begin;
   entry.unmet_dependencies = dependencies_.UnmetDependencies(record);
   entry.waits_for = dependencies_.EndsWaitedFor(record);
-  // A job that ran before has had its trial.
+  // A job that has run before is not a newcomer for time-sharing: it has had its trial time.
   entry.is_newcomer = policy_.time_sharing.is_on && record.restarts == 0 && IsParkable(record);
   for (const std::string& bar : {teams_.TeamBar(record), pools_.PoolBar(record)}) {
     if (bar.empty()) continue;
@@ -218,7 +218,7 @@ bool SchedulerFeed::FollowPools() {
     const JobRecord* record = jobs_.Find(*at);
     const WaitingEntry* entry = record == nullptr ? nullptr : scheduler_.waiting(*at);
     if (entry == nullptr) {
-      // It may just have started.
+      // The job may just have started; then its groups are those of its running record.
       const RunningJob* running = scheduler_.running(*at);
       const std::vector<GroupName> groups = running == nullptr ? std::vector<GroupName>() : running->groups;
       if (running != nullptr && record != nullptr) {

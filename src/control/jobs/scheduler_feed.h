@@ -34,50 +34,53 @@ class SchedulerFeed {
     DeadlineWatch& deadlines;
   };
 
-  /// `seed` determines the draws of random placement.
+  /// Passes jobs and their changes on to the scheduler. `seed`: for the random numbers of random placement.
   SchedulerFeed(Scheduler& scheduler, const JobTable& jobs, EffectRecorder& effects, const Rules& rules, Policy policy,
                 std::uint64_t seed);
 
   const Policy& policy() const { return policy_; }
-  /// Whether and how the job may be preempted. A job with a terminal, or one that may run only once, cannot be queued
-  /// again.
+  /// Returns whether and how the job may be preempted. Jobs with a terminal, and jobs that may run only once, cannot be
+  /// preempted by requeuing them.
   Preemptible PreemptibleOf(const JobRecord& record) const;
   /// Fails if the job exceeds what its team may ever run, so that it would wait indefinitely.
   Status CheckTeamGpus(const JobRecord& record) const;
 
-  /// Adds or updates the entry of a waiting job, or of an array with waiting elements.
+  /// Adds a waiting job, or an array with waiting elements, to the scheduler's queue, or updates it there.
   void Put(const JobRecord& record);
-  /// Removes the entry, if there is one.
+  /// Removes the job or array from the scheduler's queue, if it is there.
   void Remove(JobId waiting);
-  /// Adds a job that runs already.
+  /// Adds a job that runs already to the scheduler.
   void Adopt(const JobRecord& record);
-  /// The job has started: of several pools that it names, it counts from now on only in its own.
+  /// Call this when a job has started. If it names several pools, it then counts only for the limits of the pool in
+  /// which it runs.
   void NoteStart(const JobRecord& record);
-  /// Offers waiting jobs with several pools to those that are open now. Returns whether that changed any job's pools.
+  /// Updates the waiting jobs that name several pools: each can start in those of its pools that have not reached their
+  /// limits. Returns true if that has changed for any job.
   bool FollowPools();
-  /// Updates the entries of all waiting jobs. Cost: O(jobs).
+  /// Updates all waiting jobs in the scheduler's queue. Cost: O(jobs).
   void PutAllAgain();
   /// Updates all jobs after a change of teams, because their groups may have changed. Only rare administrator actions
   /// call this.
   void FollowTeams(Time now);
-  /// Updates what jobs wait for when budgets are exhausted or begin again.
+  /// Updates what waiting jobs wait for when budgets are exhausted or a new budget period begins.
   void WatchBudgets(Time now);
 
-  /// Limits the jobs of a group that run at once; 0: no limit. Durable.
+  /// Limits how many jobs of a group run at once; 0: no limit. The limit is stored.
   void SetGroupLimit(const std::string& group, int limit);
   void LoadGroupLimit(const std::string& group, int limit);  ///< From the store.
   std::optional<int> group_limit(const std::string& group) const;
   void RestoreGroupLimit(const std::string& group, std::optional<int> limit);  ///< Ends a trial; not durable.
   /// Sets how many of the array's elements run at once.
   void SetArrayLimit(const JobRecord& array);
-  /// The array's limit has changed. Elements that started while it had none count against it from now on.
+  /// Call this when the limit of running elements of an array has changed. Elements that started when there was no
+  /// limit then count, too.
   void CountElements(const JobRecord& array);
 
  private:
   RunningJob RunningJobOf(const JobRecord& record) const;
   std::vector<GroupName> GroupsOf(const JobRecord& record) const;
   void Readopt(const JobRecord& record);
-  /// Like Readopt, if the groups of the running job have changed.
+  /// Updates the groups of a running job in the scheduler if they have changed.
   void Regroup(const JobRecord& record);
   void CountInItsPool(const JobRecord& record);
 

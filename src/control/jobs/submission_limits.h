@@ -13,7 +13,7 @@
 
 namespace divvy {
 
-/// "3600 s", or "none" for 0.
+/// Returns a time limit as text for messages: "3600 s", or "none" for 0.
 std::string SecondsText(Duration limit);
 
 class SubmissionLimits {
@@ -31,7 +31,7 @@ class SubmissionLimits {
                            const Caller& caller);
   /// Fails with kPermissionDenied if the caller may not change a job's priority from `before` to `after`.
   Status CheckPriority(int before, int after, const Caller& caller) const;
-  /// `limit`: 0 for none. Fails with kLimitExceeded.
+  /// Fails with kLimitExceeded if the time limit of a job is longer than allowed. `limit`: 0 for none.
   Status CheckTimeLimit(Duration limit) const;
   Duration default_time_limit() const { return limits_.default_time_limit; }
 

@@ -116,7 +116,7 @@ Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, c
     if (record.array_at_once > 0) feed_.SetArrayLimit(record);
   }
   jobs_.TakeIds(elements);
-  // As in Slurm, each further component has an id of its own, behind the job's.
+  // As in Slurm, each further component of a heterogeneous job has an id of its own, directly after the job's.
   jobs_.ReserveIds(jobs_.ids().next + spec.request.others.size());
   if (!spec.group.empty() && spec.group_limit > 0) {
     feed_.SetGroupLimit(GroupNameOf(spec.group, caller.user.name), spec.group_limit);
@@ -209,7 +209,8 @@ Result<std::string> Submissions::RequeueEnded(JobRecord ended, const JobSpec& sp
 
   JobRecord& record = jobs_.live().insert_or_assign(ended.id, std::move(ended)).first->second;
   if (record.array.is_set()) lifecycle_.SplitFromArray(record, std::move(array));
-  // The other dependencies were met already. A singleton waits again for its namesakes.
+  // The job's dependencies on other jobs were met before its first run. But a singleton must wait again until no job of
+  // the same name and user runs.
   std::erase_if(record.dependencies, [](const Dependency& one) { return one.kind != DependencyKind::kSingleton; });
   record.needs_any_dependency = false;
   record.is_held = as == RequeueAs::kHeld;
@@ -247,7 +248,7 @@ Result<Forecast> Submissions::Foresee(JobSpec spec, std::uint64_t elements, cons
 Forecast Submissions::ForecastOf(JobId waiting, Time now) const {
   Forecast forecast;
   forecast.id = waiting;
-  // An impossible dependency has cancelled it.
+  // The job is not in the queue, because a dependency that can never be met has cancelled it.
   if (scheduler_.waiting(waiting) == nullptr) {
     forecast.basis = "it waits for an event that can no longer happen";
     return forecast;

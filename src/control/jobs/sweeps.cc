@@ -174,7 +174,7 @@ void Sweeps::Continue(Sweep& sweep, std::uint32_t ordinal, Time now) {
     return;
   }
   static_cast<void>(commands_.Release(record.id, kNoTime, SweepItself(), now));
-  // Promotions are before trials that have not begun.
+  // A promoted trial goes before trials that have not begun.
   if (const JobRecord* array = jobs_.Find(sweep.id)) {
     record.queued_at = array->queued_at - Duration(1);
     effects_.Persist(record);
@@ -359,7 +359,8 @@ void Sweeps::Restore(const FindOutcome& outcome) {
     for (const JobId id : jobs_.ElementsOf(*array)) {
       if (IsActive(jobs_.live().at(id).state)) restored_.push_back(id);
     }
-    // Settle finds what a trial's end has decided, if it was not carried out before the restart.
+    // For trials that had ended before the restart, decides again what follows for other trials; that may not have been
+    // carried out.
     for (const auto& [ordinal, trial] : sweep.trials) {
       if (trial.phase == Phase::kEnded) ended_.emplace_back(sweep.id, ordinal);
     }

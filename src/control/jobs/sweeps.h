@@ -34,21 +34,22 @@ class Sweeps {
          JobCommands& commands)
       : jobs_(jobs), effects_(effects), feed_(feed), lifecycle_(lifecycle), access_(access), commands_(commands) {}
 
-  /// The rule in the specification's labels; nothing: it is no sweep. Fails if it cannot be a sweep as it is.
+  /// Returns the sweep's rule from the labels of a job's specification; nullopt if the job is not a sweep. Fails if the
+  /// rule is not valid for this job.
   static Result<std::optional<sweep::SweepRule>> RuleOf(const JobSpec& spec, std::uint64_t elements);
-  /// The array `id` was submitted with this rule.
+  /// Begins a sweep: the array `id` was submitted with this rule.
   void Begin(JobId id, const sweep::SweepRule& rule);
-  /// Its submission was withdrawn.
+  /// Forgets the sweep of the array `id`, because its submission was undone.
   void Withdraw(JobId id) { sweeps_.erase(id); }
 
   // See Controller.
   void OnMetrics(JobId job, const Numbers& numbers, Time now);
   Result<JobId> Tell(JobId id, const std::map<std::string, std::string>& parameters,
                      const std::shared_ptr<const JobSpec>& spec, const Caller& caller, Time now);
-  /// Fails if users may not release the job, because its sweep does.
+  /// Fails if users may not release this held job, because its sweep decides when it continues.
   Status CheckRelease(JobId id) const;
 
-  /// A job has ended. Called within the change, so nothing is decided before Follow.
+  /// Records that a job has ended. The next Follow decides the consequences for its sweep.
   void OnFinished(const JobRecord& ended);
   /// Carries out what follows from ended trials, ends sweeps whose last trials are paused, and drops sweeps that ended
   /// before a trial began. Cost: O(sweeps), and O(trials) for those whose trials have all begun.
@@ -60,9 +61,9 @@ class Sweeps {
   void Restore(const FindOutcome& outcome);
 
   const std::map<JobId, Sweep>& all() const { return sweeps_; }
-  /// The sweep that has this job as array or element; null if there is none.
+  /// Returns the sweep of which this job is the array or an element; null if there is none.
   const Sweep* Of(JobId job) const { return const_cast<Sweeps*>(this)->FindOf(job); }
-  /// Trials that were running when the controller was loaded: reports may have been missed since.
+  /// The trials that were running when the controller started. It may have missed their reports.
   const std::vector<JobId>& restored() const { return restored_; }
 
  private:

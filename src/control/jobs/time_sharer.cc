@@ -219,7 +219,7 @@ GpuSet TimeSharer::OpenTo(const Member& member, Time now) const {
   return open;
 }
 
-// Settled jobs return first, the one with the least budget first.
+// Lets parked jobs return: first those that are protected (settled), the one that may lose least time first.
 void TimeSharer::ReturnAll(std::vector<Member>& members, Time now) {
   const time_sharing::Options rule = options();
   std::vector<Member*> away;
@@ -284,7 +284,7 @@ void TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, Time now)
     }
     victims.push_back(&one);
   }
-  // One job that suffices, with as few GPUs as possible; otherwise the largest ones.
+  // Prefers to park one job that has enough GPUs, with as few GPUs as possible; if there is none, the largest jobs.
   std::ranges::stable_sort(victims, {}, [&](const Member* one) {
     return std::tuple(one->gpus() < needed, one->gpus() < needed ? -one->gpus() : one->gpus(), one->is_on_trial(rule));
   });
@@ -379,7 +379,7 @@ void TimeSharer::EndLoss(JobRecord& record, Displacement& state, Time now) {
   state.presence = Presence::kHere;
   if (state.time_limit > Duration(0)) {
     const Duration own = std::exchange(state.time_limit, Duration(0));
-    // Unless it was changed meanwhile.
+    // Restores the job's own time limit, extended by the time without GPUs, unless the limit was changed meanwhile.
     if (record.time_limit >= kWhileDisplaced) record.time_limit = own + lost;
     scheduler_.SetKnownEnd(record.id, Deadline(record));
     effects_.Send(record, TimeLimitCommand{record.id, Deadline(record), ""});
@@ -441,7 +441,7 @@ void TimeSharer::OnPresence(const PresenceReport& report, Time now, const std::s
     return;
   auto at = members_.find(report.job);
   if (at == members_.end() || at->second.attempt != report.attempt) {
-    // Its row is missing or unreadable. The record says whether it has GPUs.
+    // The job's row with its time-sharing state is missing or cannot be read. Its record says whether it has GPUs.
     if (!IsParkable(record) || record.gpus.empty()) return;
     Displacement state;
     state.attempt = record.attempt;

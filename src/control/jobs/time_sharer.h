@@ -32,29 +32,30 @@ class TimeSharer {
              SchedulerFeed& feed)
       : scheduler_(scheduler), jobs_(jobs), effects_(effects), nodes_(nodes), budgets_(budgets), feed_(feed) {}
 
-  /// Returns false if the setting is another one.
+  /// Loads a row of the store. Returns false if its key is not one of time-sharing.
   bool LoadSetting(const std::string& key, const std::string& text);
-  /// The running job was loaded and is in the scheduler.
+  /// Restores the state of a running job after a restart. Call it when the job was loaded and is in the scheduler.
   void Restore(const JobRecord& record);
 
-  /// The job starts now. Returns whether it may be parked later (LaunchCommand::is_parkable).
+  /// Call this when the job starts. Returns true if it may be parked later (LaunchCommand::is_parkable).
   bool NoteStart(JobRecord& record, Time now);
-  /// Before each decision: settles jobs, lets parked ones return, and offers jobs to the engine. Costs nothing if no
-  /// running job may be parked; otherwise O(such jobs), and for each that is displaced O(such jobs of its node).
+  /// Call this before each scheduling cycle. Protects jobs that have run for their trial time (settles them), lets
+  /// parked jobs return to their GPUs, and tells the scheduler which jobs may be parked. Cost: O(running jobs that may
+  /// be parked), and for each parked one O(such jobs of its node).
   void Follow(Time now);
-  /// The engine has decided that the job makes room.
+  /// Parks a running job, because the scheduler has decided that it makes room for another one.
   void Park(const Parking& parking, Time now);
   void OnPresence(const PresenceReport& report, Time now, const std::string& node);
 
-  /// When time alone changes what Follow does; kNever: it does not.
+  /// Returns when Follow must be called next even if nothing else happens; kNever if it need not.
   Time next_change() const { return next_change_; }
-  /// Null if the job's run cannot be parked.
+  /// Returns the time-sharing state of a running job; null if it cannot be parked.
   const Displacement* Find(const JobRecord& record) const;
   /// For a displaced job: "parked for job 31 of bob for 3 min; it returns within 24 min". Empty for others.
   Reason ReasonOf(const JobRecord& record, Time now) const;
-  /// How long the run has been without its GPUs.
+  /// Returns how long the run has been without its GPUs in total.
   Duration LostBy(const JobRecord& record, Time now) const;
-  /// The time at which a displaced job gets its GPUs back at the latest; kNever if it has no such claim.
+  /// Returns when a parked job gets its GPUs back at the latest; kNever if that is not guaranteed.
   Time ReturnsBy(const JobRecord& record, Time now) const;
 
  private:
@@ -71,13 +72,13 @@ class TimeSharer {
   std::vector<Member> Members(Time now);
   void Settle(std::vector<Member>& members, Time now);
   void ReturnAll(std::vector<Member>& members, Time now);
-  /// Parks jobs that have not settled, for a settled one that is away.
+  /// Parks jobs that are not protected yet (not settled), so that the parked job `owner`, which is, can return.
   void MakeRoom(std::vector<Member>& members, Member& owner, Time now);
   void Offer(const std::vector<Member>& members, Time now);
-  /// GPUs of its node that the displaced job may take now.
+  /// Returns the GPUs of its node to which the parked job may return now.
   GpuSet OpenTo(const Member& member, Time now) const;
   bool MayLeave(const Member& member, Time now) const;
-  /// Whether the node's memory can hold the content of its GPUs, beside all that its jobs hold.
+  /// Returns true if the node's host memory has room for the GPU memory of the job, besides what the node's jobs hold.
   bool HasMemoryFor(const Member& member) const;
   Bytes ContentOf(const JobRecord& record, const Displacement& state) const;
   std::string TextOf(JobId job) const;

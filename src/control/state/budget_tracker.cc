@@ -27,7 +27,8 @@ std::string Exhausted(const Caps& caps, const Used& used) {
 }  // namespace
 
 Stretch BudgetTracker::StretchOf(const JobRecord& record, Time until) const {
-  // Earlier sets of GPUs were counted before (control/jobs/elastic_runs.h).
+  // Counts only the time with the job's present GPUs. Time with other GPUs was counted when they changed
+  // (control/jobs/elastic_runs.h).
   const std::int64_t parts = record.gpu_parts.ten_thousandths();
   Stretch stretch{std::max(record.started, record.gpus_since), until, GpuCountOf(record) * parts / 10, 0};
   for (const NodeAllocation& allocation : AllocationsOf(record)) {
@@ -50,7 +51,7 @@ void BudgetTracker::CountUsage(const JobRecord& record, Time until) {
   keys.push_back(UsageLedger::MemberKey(teams.empty() ? "" : teams.front()->name, record.user.name));
   usage_.Add(keys, StretchOf(record, until));
   for (auto& row : usage_.TakeChanges(until)) {
-    // Many runs may end in one step; only the last text counts.
+    // Many runs may end in one step; only the last row is written.
     effects_.ReplaceSetting(std::move(row));
   }
 }
@@ -100,7 +101,7 @@ bool BudgetTracker::Watch(Time now) {
       spent[key] = std::string("the next ") + Name(caps.period) + ": " + who + " has used its " + what;
       return;
     }
-    // At the current rate.
+    // Computes when the budget will be exhausted at the current rate, from the usage in an hour.
     const Used later = UsedBy(key, caps.period, now + std::chrono::hours(1));
     const auto reach = [&](std::optional<std::int64_t> most, std::int64_t has, std::int64_t then) {
       if (!most || then <= has) return;

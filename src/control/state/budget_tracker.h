@@ -26,23 +26,26 @@ class BudgetTracker {
       : scheduler_(scheduler), jobs_(jobs), effects_(effects), nodes_(nodes), teams_(teams) {}
 
   bool LoadSetting(std::string_view key, std::string_view text) { return usage_.LoadSetting(key, text); }
-  /// Call when a run ends, or before its GPUs change.
+  /// Adds the GPU time of a run up to `until` to the usage of its team and user. Call it when the run ends, or before
+  /// its GPUs change.
   void CountUsage(const JobRecord& record, Time until);
-  /// Jobs have started since Watch.
+  /// Call this when jobs have started, so that the next Watch does not skip its work.
   void NoteStarts() { is_stale_ = true; }
-  /// Budgets or teams have changed: Watch looks at all of them.
+  /// Call this when budgets or teams have changed. The next Watch then checks all budgets.
   void Reset() { change_at_ = kNoTime; }
-  /// Updates which budgets are exhausted as of now. Returns whether that changed; the caller then updates what waiting
-  /// jobs wait for. Cheap before next_change, unless runs started or ended.
+  /// Updates which budgets are exhausted as of now. Returns true if that has changed; the caller then updates what
+  /// waiting jobs wait for. Cheap before next_change, unless runs have started or ended.
   bool Watch(Time now);
-  /// When a budget will be exhausted, or its next period begins.
+  /// Returns the next time at which a budget will be exhausted or a new budget period begins.
   Time next_change() const { return change_at_; }
 
-  /// Why the jobs of this key that need GPUs wait; empty: its budget is not exhausted.
+  /// Returns why jobs with GPUs of this team or user must wait: its budget is exhausted. Empty if it is not.
   std::string WhySpent(const std::string& key) const;
-  /// Fails with kLimitExceeded if the budget in `caps` of `who` is exhausted.
+  /// Fails with kLimitExceeded if the budget in `caps`, of the team or user with this key, is exhausted. `who`: its
+  /// name in the error.
   Status CheckBudget(const std::string& who, const std::string& key, const Caps& caps, Time now) const;
-  /// Includes running jobs. Cost: O(running jobs).
+  /// Returns the usage of this team or user in the budget period of `now`, including running jobs. Cost: O(running
+  /// jobs).
   Used UsedBy(const std::string& key, BudgetPeriod period, Time now) const;
   std::map<std::pair<std::string, std::string>, Used> MemberUsage(Time now) const;  ///< See Controller.
 

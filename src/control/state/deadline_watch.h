@@ -25,10 +25,10 @@ class DeadlineWatch {
  public:
   /// Call when a job with a deadline starts to wait, or its deadline or limit changed.
   void Watch(const JobRecord& record);
-  /// Returns a job that could not start in time, and forgets it; nothing if there is none. The job may have started,
-  /// ended or changed meanwhile.
+  /// Returns a job that can no longer start in time to meet its deadline, and forgets it; nullopt if there is none. The
+  /// job may have started, ended or changed meanwhile.
   std::optional<JobId> PopLate(Time now);
-  /// When PopLate has a job. A job may still start at its latest start.
+  /// Returns when PopLate will have a job: just after the latest possible start of the next one.
   Time next_late() const {
     return latest_starts_.empty() ? kNever : AddSaturating(latest_starts_.begin()->first, Duration(1));
   }

@@ -96,7 +96,7 @@ Status DependencyTable::LearnOutcomes(const std::vector<Dependency>& dependencie
     }
     const JobId element = ElementId(dependency.job, *ordinal);
     if (jobs_.Find(element) != nullptr || outcomes_.contains(element)) continue;
-    // An element that waits with its array has not ended, and its end would not be reported to us.
+    // An array element without a record of its own has not ended yet, so nothing is stored for it.
     if (auto ended = outcome(element); ended && IsFinal(ended->state)) outcomes_.emplace(element, *std::move(ended));
   }
   return {};
@@ -264,7 +264,8 @@ std::string DependencyTable::WhyImpossible(const Dependency& dependency) const {
   return target != nullptr ? DescribeEnd(*target) : DescribeImpossible(dependency);
 }
 
-// An element that was cancelled together with its array has no record of that.
+// Returns true if nothing is known of the job that the dependency names, as for an array element that was cancelled
+// together with its array.
 bool DependencyTable::IsForgotten(const Dependency& dependency) const {
   if (dependency.kind == DependencyKind::kSingleton) return false;
   return jobs_.Find(dependency.job) == nullptr && jobs_.ArrayOf(dependency.job) == nullptr &&

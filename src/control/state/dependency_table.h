@@ -27,10 +27,11 @@ class DependencyTable {
 
   void Add(const JobRecord& record);
   void Remove(const JobRecord& record);
-  /// Looks up how targets that are not live ended. Fails with kNotFound if a target never existed.
+  /// Looks up how jobs ended that these dependencies name and that are no longer live. Fails with kNotFound if such a
+  /// job never existed.
   Status LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome);
   void ForgetOutcomes(const std::vector<Dependency>& dependencies);  ///< Forgets those that no other job depends on.
-  /// Keeps the end of a job that is no longer live, if a dependency refers to it.
+  /// Keeps the final record of a job that has ended, if a dependency of another job names it.
   void KeepOutcome(const JobRecord& ended);
   /// Renames elements that wait with their array to array and index: they may never get a record under their own id.
   /// Renames components of heterogeneous jobs, which have ids of their own, to the job.
@@ -38,16 +39,16 @@ class DependencyTable {
   /// Replaces kSameElement with the element that `waiting` waits for, or with the whole array.
   void NameCounterparts(const JobRecord& waiting, std::vector<Dependency>& dependencies) const;
 
-  /// Describes each unmet dependency. Empty: all are met.
+  /// Returns a text for each unmet dependency of the job; empty if all are met.
   std::vector<std::string> UnmetDependencies(const JobRecord& record) const;
   /// The jobs that must end first, if that is all the job still waits for; otherwise empty.
   std::vector<JobId> EndsWaitedFor(const JobRecord& record) const;
-  /// Stores the current status of the targets in `record`; returns whether that changed it.
+  /// Updates in `record` which of its dependencies are met. Returns true if that changed the record.
   bool SettleDependencies(JobRecord& record) const;
   DependencyOutlook DependencyOutlookOf(const JobRecord& record) const;
-  /// Jobs whose dependencies the change of this job, which may have ended, can decide; ascending.
+  /// Returns the jobs whose dependencies may be decided by the change (or end) of the job `changed`; ascending.
   std::set<JobId> AffectedBy(const JobRecord& changed) const;
-  /// When `record` may begin, by the delays of its dependencies, after `changed` changed.
+  /// Returns when the job `record` may begin, by the delays that its dependencies set after the change of `changed`.
   Time BeginAfter(const JobRecord& record, const JobRecord& changed) const;
   /// Returns "5 after 6 after 5" if `start` would wait for itself with the records `edited`; "" if not.
   /// Cost: O(jobs that are reachable from `start`) (dependency_cycles.cc).
@@ -57,7 +58,8 @@ class DependencyTable {
   class WaitGraph;
 
   bool IsAskedFor(const JobRecord& record) const;
-  /// The target of a dependency: live, or as it ended. Null while an array element has no record of its own.
+  /// Returns the record of the job that a dependency names, live or as it ended. Null if it is an array element without
+  /// a record of its own.
   const JobRecord* Target(const Dependency& dependency) const;
   /// The job that has a component with the id `id`, or `id`.
   JobId LeaderOf(JobId id, const FindOutcome& outcome) const;

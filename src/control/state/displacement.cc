@@ -59,7 +59,7 @@ time_sharing::Options OptionsOf(const TimeSharingSettings& settings) {
   time_sharing::Options options;
   options.trial = settings.trial;
   options.at_most = settings.at_most;
-  // With short trials, jobs take shorter turns.
+  // With a short trial time, the times for which jobs at least run and are at least parked are short, too.
   options.min_run = std::min(options.min_run, settings.trial);
   options.min_displacement = std::min(options.min_displacement, settings.trial);
   return options;

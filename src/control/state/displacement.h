@@ -40,15 +40,16 @@ struct Displacement {
 };
 
 std::pair<std::string, std::string> DisplacementRow(JobId job, const Displacement& displacement);
-/// Nothing if it is unreadable: the job then counts as one that cannot be parked.
+/// Parses the time-sharing state of a job from its row of the store. Returns nullopt if it cannot be read; the job then
+/// counts as one that cannot be parked.
 std::optional<Displacement> DisplacementOfRow(std::string_view text);
 
-/// The rule's options for these settings.
+/// Returns the options of the time-sharing rule (engine/time_sharing) for these settings.
 time_sharing::Options OptionsOf(const TimeSharingSettings& settings);
 /// Returns whether a node can park a run of this job, or of this array's elements: it is on one node, with whole GPUs
 /// that it keeps until its end, and does not insist on them (--no-pause).
 bool IsParkable(const JobRecord& record);
-/// Run time and lost time of a running job, for the rule.
+/// Returns the run time and lost time of a running job, in the form that the time-sharing rule uses.
 time_sharing::JobView ViewOf(const JobRecord& record, const Displacement& displacement, Time now);
 
 }  // namespace divvy

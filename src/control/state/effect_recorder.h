@@ -17,9 +17,11 @@ class EffectRecorder {
  public:
   // --- Rows ----------------------------------------------------------------------------------------------------
 
-  /// Adds the row of a new job. `spec`: null for an array element, which uses its array's.
+  /// Adds the store's row of a new job. `spec`: its specification; null for an array element, which uses that of its
+  /// array.
   void Insert(const JobRecord& record, std::shared_ptr<const JobSpec> spec);
-  /// Writes the record's current content; later calls in the same step replace earlier ones. Cost: O(1).
+  /// Lets the job's record be written to the store as it is now. A later call in the same step replaces an earlier one.
+  /// Cost: O(1).
   void Persist(const JobRecord& record);
   void Note(JobId id, std::string text, Time now) { effects_.batch.history.push_back({id, now, std::move(text)}); }
   /// Records a run of a job that will run again (model/run_line.h).
@@ -28,11 +30,11 @@ class EffectRecorder {
     effects_.batch.settings.emplace_back(key, std::move(text));
   }
   void KeepSetting(std::pair<std::string, std::string> row) { effects_.batch.settings.push_back(std::move(row)); }
-  /// Like KeepSetting, and drops what this step has written for the key before.
+  /// Writes a row of the store, like KeepSetting, but replaces what this step has written for the same key before.
   void ReplaceSetting(std::pair<std::string, std::string> row);
   void KeepNextId(std::uint64_t next_id) { effects_.batch.next_id = next_id; }
   void KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec);
-  /// A specification added or changed since Take; null if there is none.
+  /// Returns the job's specification if it was added or changed since the last Take; otherwise null.
   std::shared_ptr<const JobSpec> PendingSpec(JobId id) const;
 
   // --- Node commands -------------------------------------------------------------------------------------------
@@ -56,9 +58,9 @@ class EffectRecorder {
 
   // --- Planning ------------------------------------------------------------------------------------------------
 
-  /// Something that the scheduler decides by has changed.
+  /// Call this after a change that may let the scheduler decide differently, so that a scheduling cycle follows.
   void RequestPlan() { needs_plan_ = true; }
-  /// Decide is called at `at` or before.
+  /// Makes sure that a scheduling cycle runs at `at` or before.
   void WakeBy(Time at) { next_wakeup_ = std::min(next_wakeup_, at); }
   bool needs_plan() const { return needs_plan_; }
   void SetNeedsPlan(bool needs_plan) { needs_plan_ = needs_plan; }
@@ -69,8 +71,8 @@ class EffectRecorder {
 
   /// Returns the effects since the last call.
   Effects Take();
-  /// For a trial: returns what was recorded, and starts with empty effects. Restore ends the trial; only its wakeups
-  /// stay.
+  /// Begins a trial: returns the effects recorded so far, and continues with none. Restore gives them back and drops
+  /// the effects of the trial, except its requests for wake-ups.
   EffectRecorder SetAside();
   void Restore(EffectRecorder before);
 

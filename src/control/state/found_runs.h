@@ -27,7 +27,7 @@ class FoundRuns {
   std::map<JobId, FoundRun> runs_;
 };
 
-/// "ada", or "uid 1000" for a user without a name.
+/// Returns the user's name, or "uid 1000" for a user without a name.
 std::string UserText(const User& user);
 
 }  // namespace divvy

@@ -28,15 +28,16 @@ class FractionPlanner {
   FractionPlanner(Scheduler& scheduler, JobTable& jobs, EffectRecorder& effects, const NodeTable& nodes)
       : scheduler_(scheduler), jobs_(jobs), effects_(effects), nodes_(nodes) {}
 
-  /// See Controller::OnTenants.
+  /// Records which tenants of the node's shared GPUs cannot be migrated. Returns true if that has changed (see
+  /// Controller::OnTenants).
   bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants);
   void ForgetNode(NodeIndex node) { tenants_.erase(node); }
   /// Call when the job's GPUs become free or its size changes: Pack then looks at its node again.
   void Loosen(const JobRecord& record);
-  /// Plans anew on the nodes where something has changed.
+  /// Plans again on which GPUs GPU fractions are counted, on the nodes where something has changed.
   void Pack();
-  /// Changes the size of a running job. It grows on its GPU if the other tenants leave room, otherwise on another GPU
-  /// of the node. Fails if neither has room.
+  /// Changes the GPU fraction of a running job. A larger fraction is on the same GPU if the other tenants there leave
+  /// room, otherwise on another GPU of the node. Fails if there is no room on any.
   Status Grow(JobRecord& record, const GpuPortion& wanted);
 
  private:

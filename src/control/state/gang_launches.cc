@@ -120,7 +120,8 @@ void GangLaunches::Forget(JobId job) {
   stale_.erase(job);
 }
 
-// A node that never answers would keep the others, and all their GPUs, waiting indefinitely.
+// Rolls back the launch of a multi-node job if a node has not prepared its part in time. Otherwise the other nodes and
+// their GPUs would wait indefinitely.
 void GangLaunches::Follow(Time now) {
   FollowStale(now);
   for (auto at = preparing_.begin(); at != preparing_.end();) {
@@ -165,7 +166,7 @@ bool GangLaunches::OutlivesLoss(JobRecord& record, const std::string& node, cons
   const auto allocation = std::ranges::find(record.gang, node, &NodeAllocation::node);
   if (record.stale_grace == Duration(0) || !record.was_let_go || allocation == record.gang.end() || allocation->exit)
     return false;
-  // A gang that ends already, and a program that has ended on the first node, are no losses.
+  // The end of a part is not a loss if the job is being stopped already, or if the program has ended on the first node.
   const bool is_head = allocation == record.gang.begin();
   const bool is_ending = record.stop_intent != StopIntent::kNone || record.state == JobState::kStopping;
   if (is_ending || exit.hit_time_limit || (is_head && exit.is_known)) return false;
@@ -229,8 +230,8 @@ bool GangLaunches::EndAllocation(JobRecord& record, const std::string& node, con
   own.steps.clear();
   allocation->exit = own;
   Forget(record.id);
-  // The exit of the first node decides how the job ends, unless another part was lost before. Parts that end as a
-  // consequence say nothing, and neither do parts ended by a stop or the time limit.
+  // The exit of the first node decides how the job ends, unless another part was lost before. Parts that end because of
+  // that do not decide it, nor do parts that end by a stop or the time limit.
   const bool is_lost = !is_head && record.stop_intent == StopIntent::kNone && !exit.hit_time_limit;
   if (!record.exit) {
     record.ended = std::max(at, record.started);
@@ -248,7 +249,7 @@ bool GangLaunches::EndAllocation(JobRecord& record, const std::string& node, con
     record.exit = std::move(own);
   } else if (is_lost && !exit.failure.empty() && record.exit->failure.empty() && record.exit->code != 0 &&
              !record.exit->hit_time_limit) {
-    // The first node noticed missing tasks before the node itself reported the loss.
+    // The first node noticed that tasks were missing before the node with these tasks reported the loss.
     record.exit->failure = AllocationFailure(record, *allocation);
     effects_.Note(record.id, record.exit->failure, now);
   }
@@ -260,7 +261,8 @@ bool GangLaunches::EndAllocation(JobRecord& record, const std::string& node, con
 }
 
 void GangLaunches::StopOthers(JobRecord& record) {
-  // A stop was sent to the whole gang already. A node that may have missed it is told when it reconnects.
+  // If the job was being stopped, all its nodes have been sent the stop already. A node that may have missed it gets it
+  // when it connects again.
   const bool were_told = record.state == JobState::kStopping;
   record.state = JobState::kStopping;
   if (record.stop_intent == StopIntent::kNone) record.reason = "its other nodes are being stopped";

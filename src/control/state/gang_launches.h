@@ -23,34 +23,39 @@ class GangLaunches {
 
   GangLaunches(JobTable& jobs, EffectRecorder& effects) : jobs_(jobs), effects_(effects) {}
 
-  /// Sends the launch commands of a job, which may be on one node. `is_parkable`: see LaunchCommand.
+  /// Sends the launch commands of a job to its nodes (one or several). `is_parkable`: see LaunchCommand.
   void Launch(const JobRecord& record, bool is_parkable, Time now);
-  /// A gang was loaded or found. Which of its nodes are ready is not stored, so one that is starting is rolled back.
+  /// Call this for a running job on several nodes after a restart. If it was just starting, its launch is rolled back,
+  /// because it is not stored which of its nodes were ready.
   void NoteRestored(const JobRecord& record);
   void Forget(JobId job);
-  /// See Controller::OnPrepared.
+  /// Handles a node's report that it has prepared its part of a job on several nodes (see Controller::OnPrepared).
   void OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now);
-  /// The node is connected again: a GoCommand sent before may not have arrived.
+  /// Call this when the node is connected again. Repeats its GoCommands, which may not have arrived.
   void RepeatGo(const std::string& node) const;
-  /// Rolls back launches whose deadline has passed, and ends gangs that were stale for as long as they may be.
+  /// Rolls back launches that were not prepared in time. Ends jobs on several nodes that have continued without a lost
+  /// part for as long as they may.
   void Follow(Time now);
   Time next_deadline() const;
-  /// A part has ended with `exit`. If that is a loss and the gang may be stale, records the loss and returns true.
-  /// Otherwise nothing has changed: call EndAllocation.
+  /// Call this when a part of a job on several nodes has ended with `exit`. If the part was lost and the job may
+  /// continue without it for a while (it is stale then), records that and returns true. Otherwise changes nothing and
+  /// returns false; then call EndAllocation.
   bool OutlivesLoss(JobRecord& record, const std::string& node, const Exit& exit, PartLoss loss);
-  /// Explains why the gang is stale, and for how long; empty if it is not.
+  /// Explains that a job on several nodes continues without a lost part (is stale), why, and for how long; empty if it
+  /// does not.
   static Reason StaleReason(const JobRecord& record);
-  /// Records the end of a gang's part. Returns whether it was the last part. The job's exit is that of its first node,
-  /// unless another part was lost before.
+  /// Records the end of the part of a job on several nodes that ran on this node. Returns true if it was the last part.
+  /// The job's exit is that of its first node, unless another part was lost before.
   bool EndAllocation(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now);
 
  private:
-  /// Sends the GoCommands of a gang whose nodes are all ready.
+  /// Starts a job on several nodes: sends GoCommands to its nodes, which are all prepared.
   void LetGo(const JobRecord& record) const;
   void UndoGang(JobRecord& record, const std::string& why, Time now);
-  /// Makes the first loss of a stale gang the cause of its end, and decides whether it is requeued.
+  /// Ends a job that continued without a lost part: makes its first loss the cause of its end, and decides whether it
+  /// is requeued.
   static void ConcludeLoss(JobRecord& record);
-  /// Stops the parts that have not ended. Call once the reason is known.
+  /// Stops the parts of the job that have not ended. Call it when the job's reason is set.
   void StopOthers(JobRecord& record);
   void FollowStale(Time now);
 

@@ -42,7 +42,7 @@ const JobRecord* StrayOf(const JobTable& jobs, const std::string& node, GpuIndex
                      // run.
   for (const NodeAllocation& allocation : AllocationsOf(*record)) {
     if (allocation.node != node) continue;
-    // It may still be leaving the GPUs that it is giving back.
+    // An elastic job may still use GPUs that it is releasing.
     const GpuSet its = record->takes_resizes ? allocation.gpus | record->gpus_used : allocation.gpus;
     return its.Contains(gpu) ? nullptr : record;
   }

@@ -33,11 +33,11 @@ class GpuMonitor {
         found_(found),
         ignore_below_(ignore_below) {}
 
-  /// Returns whether the key is a setting of this class.
+  /// Loads a setting of the store. Returns false if its key is not one of GPU monitoring.
   bool LoadSetting(const std::string& key, const std::string& text);
   void Refresh(NodeIndex node) { RefreshGpus(node, observations(node)); }
   void RefreshGpusOf(const std::string& node);
-  /// The node was removed. One that later joins with this name is another one.
+  /// Forgets what is known about the GPUs of a removed node. A node that joins later under its name is a different one.
   void ForgetNode(NodeIndex node);
 
   // --- See Controller ------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@
 
 namespace divvy {
 
-/// Looks up, in the store, how a job that is no longer live ended; nothing if there never was such a job.
+/// Function that returns the final record of a job that is no longer live, from the store; nullopt if there never was
+/// such a job.
 using FindOutcome = std::function<std::optional<JobRecord>(JobId)>;
 
 class JobTable {
@@ -26,18 +27,18 @@ class JobTable {
     std::uint64_t jobs_total = 0;  // Jobs ever submitted, arrays counted by element.
   };
 
-  /// All records, by id. The owners in control/jobs add, change and remove them.
+  /// The records of all live jobs, by id. The classes in control/jobs add, change and remove them.
   const Records& live() const { return live_; }
   Records& live() { return live_; }
-  /// Null if the job is not live.
+  /// Returns the job's record; null if the job is not live.
   const JobRecord* Find(JobId id) const;
-  /// The array that contains `id` as an element without a record of its own.
+  /// Returns the array that has the job `id` as an element without a record of its own; null if there is none.
   const JobRecord* ArrayOf(JobId id) const;
-  /// The array's element as a record of its own, which is not in the table yet.
+  /// Returns a new record for the array element with this number (from 0), which is not in the table yet.
   JobRecord NewElement(const JobRecord& array, std::uint32_t ordinal) const;
-  /// The ids of the array's elements that have records of their own; ascending.
+  /// Returns the ids of the array's elements that have records of their own, ascending.
   std::vector<JobId> ElementsOf(const JobRecord& array) const;
-  /// See Controller::SetElementNames.
+  /// Sets the function that names array elements (see Controller::SetElementNames).
   void SetElementNames(std::function<std::string(const JobRecord& element)> name_of) { name_of_ = std::move(name_of); }
 
   const Ids& ids() const { return ids_; }

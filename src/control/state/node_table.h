@@ -23,40 +23,43 @@ class NodeTable {
 
   // --- Names and properties ------------------------------------------------------------------------------------
 
-  /// The name used in records: empty for the controller's own machine.
+  /// Returns the node's name as in job records: empty for the controller's own machine.
   std::string NodeName(NodeIndex node) const;
   std::optional<NodeIndex> IndexOf(const std::string& node) const;
-  /// Like IndexOf, except removed nodes; fails with kNotFound.
+  /// Returns the index of the node with this name. Fails with kNotFound if there is none, or if it was removed.
   Result<NodeIndex> FindMachine(const std::string& node) const;
-  /// "node n1", for messages.
+  /// Returns the node's name for messages: "node n1", or "this machine" for the controller's own.
   std::string MachineText(NodeIndex node) const;
-  /// Sets what the controller's own machine has.
+  /// Sets the GPUs, CPUs and memory of the controller's own machine.
   void SetCapacity(NodeCapacity capacity);
   void SetOwnName(std::string name);
-  /// The GPUs are of several models.
+  /// Returns true if the GPUs of all nodes are of several models.
   bool is_mixed() const { return is_mixed_; }
-  /// The model of all GPUs that the job holds; empty if they are of several models.
+  /// Returns the model of the GPUs that the job holds; empty if they are of several models.
   std::string ModelOf(const JobRecord& record) const;
-  /// Ensures that the job's GPUs exist, even if its node came back with fewer. Call before it is adopted.
+  /// Makes sure that the GPUs of a running job are counted, even if its node now reports fewer. Call it before the job
+  /// is added to the scheduler.
   void KeepGpusOf(const JobRecord& record);
-  /// GPUs that are still counted because jobs use them, but that no longer exist.
+  /// The node's GPUs that no longer exist but are still counted, because jobs hold them.
   const std::vector<GpuIndex>& GoneGpus(NodeIndex node) const;
 
   // --- Events: see Controller ----------------------------------------------------------------------------------
 
   NodeIndex OnNodeRow(const NodeRow& row);
   void OnNodeRemoved(NodeIndex node);
-  /// Returns whether there is such a node.
+  /// Records that the node is connected and that the controller knows all of its runs. Returns false if there is no
+  /// such node.
   bool OnNodeReconciled(const std::string& name);
   void OnNodeDisconnected(const std::string& name);
   void OnNodeLost(const std::string& name, Time now);
   void OnNodeBack(const std::string& name);
   void OnNodeTrouble(const std::string& name, const std::string& what);
-  /// The node could not start a job for reasons of its own, `why`: it gets no jobs before `until`.
+  /// Gives the node no jobs before `until`, because it could not start one by a problem of the node (`why`).
   void Rest(NodeIndex node, std::string why, Time until);
-  /// Applies what is due. Returns the nodes whose drain deadline has passed; the caller stops their jobs.
+  /// Updates nodes for which a time has come, such as the end of a pause. Returns the nodes whose drain deadline has
+  /// passed; the caller stops their jobs.
   std::vector<NodeIndex> FollowMachines(Time now);
-  /// When FollowMachines has something to do.
+  /// Returns when FollowMachines must be called next.
   Time next_change() const;
 
   // --- State ---------------------------------------------------------------------------------------------------
@@ -64,12 +67,13 @@ class NodeTable {
   std::string DisconnectReason(const std::string& name) const;
   std::string DrainOf(const std::string& name) const;
   std::string NodeHealthProblem(const std::string& name) const;
-  /// "node n1 is draining: fan"; empty: administrators let it take work.
+  /// Returns why administrators let the node take no work: "node n1 is draining: fan". Empty if they let it.
   std::string WorkTextOf(NodeIndex node) const;
   bool IsAway(NodeIndex node) const { return node < machines_.size() && machines_[node].is_away; }
-  /// The node was connected since the controller began, so signals for it are kept.
+  /// Returns true if the controller has known all runs of the node at some time since it started. Signals for jobs on
+  /// any other node are not kept for later.
   bool IsAccounted(const std::string& name) const;
-  /// Active jobs with a part on the node that has not ended; ascending.
+  /// Returns the active jobs of which something still runs on the node, ascending.
   std::vector<JobId> RunsOn(const std::string& node) const;
 
  private:

@@ -64,7 +64,8 @@ Status PoolRules::FillPool(JobSpec& spec) const {
   }
   const auto is_unknown = [&](const std::string& name) { return !HasPool(name); };
   if (spec.dialect == Dialect::kValohai && std::ranges::any_of(PoolsIn(spec.pool), is_unknown)) {
-    // The environment of another installation.
+    // On this installation there is no pool of the name that the submitted environment has, so it is dropped with a
+    // note.
     spec.notes.push_back("environment " + spec.pool + ": there is no such pool here");
     spec.pool.clear();
   }
@@ -73,7 +74,7 @@ Status PoolRules::FillPool(JobSpec& spec) const {
   if (names.empty()) return {};
   DIVVY_CHECK(CheckPoolNames(names));
   spec.pool = Join(names, ",");
-  // A pool that never accepts this job imposes no limits on it.
+  // Default settings are taken from the first of the job's pools that can accept it.
   const std::vector<std::string> fit = names.size() > 1 ? ThatFit(names, spec, pools_, scheduler_) : names;
   const PoolRow* row = pools_.Find(fit.front());
   if (row == nullptr) return {};

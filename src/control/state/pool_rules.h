@@ -30,7 +30,8 @@ class PoolRules {
     double gpus = 0;  // GPUs that its jobs hold.
   };
 
-  /// `default_time_limit`: for jobs of pools without a default; 0: none.
+  /// Applies the rules of pools to jobs. `default_time_limit`: for jobs of pools that have no default of their own; 0:
+  /// none.
   PoolRules(Scheduler& scheduler, const JobTable& jobs, const NodeTable& nodes, const TeamRegistry& teams,
             Duration default_time_limit)
       : scheduler_(scheduler), jobs_(jobs), nodes_(nodes), teams_(teams), default_time_limit_(default_time_limit) {}
@@ -41,11 +42,11 @@ class PoolRules {
 
   // --- Submission ----------------------------------------------------------------------------------------------
 
-  /// Fills in the default pool, and the settings of the pool that the job does not specify itself.
+  /// Fills in the default pool if the job names none, and the pool's default settings that the job does not set itself.
   Status FillPool(JobSpec& spec) const;
   /// Reduces the pools of a job's components to those that the caller may use. Fails if none of them accepts the job.
   Status FillComponentPools(JobSpec& spec, const Caller& caller) const;
-  /// Fails if one of the names is no pool.
+  /// Fails if no pool has one of these names.
   Status CheckPoolNames(const std::vector<std::string>& names) const;
   /// Returns the pools of the list that the job's user may use; `list` may be empty. Fails if none of them accepts the
   /// job.
@@ -54,25 +55,27 @@ class PoolRules {
 
   // --- Waiting and running jobs --------------------------------------------------------------------------------
 
-  /// The pool list as the scheduler knows it: empty if it is only a label.
+  /// Returns the pools to which the scheduler restricts a job that names `pool`; empty if no pools exist, so that the
+  /// name is only a label.
   std::string PlacePool(const std::string& pool) const;
-  /// The job's pools in which it may start now; if all pools that admit it are full, all of those.
+  /// Returns those of the job's pools in which it may start now. If all pools that accept it have reached their limits,
+  /// returns all that accept it.
   std::vector<std::string> OpenPools(const JobRecord& record) const;
-  /// Returns whether the job names several pools, of which one has limits.
+  /// Returns true if the job names several pools and one of them has limits.
   bool NamesLimitedPools(const JobRecord& record) const;
   /// Returns why pools block the job even if everything were free; empty if they do not. The text says whom the job
   /// waits for, as the texts of unmet dependencies do: "an administrator: pool a starts no jobs: ...".
   std::string PoolBar(const JobRecord& record) const;
   std::vector<std::string> ClosedPools(const JobRecord& record) const;  ///< See Controller.
-  /// The groups that count the job for the limits of its pools: of the pool in which it runs or, while it waits, of
-  /// those in which it may start. Pools without limits have no group.
+  /// Returns the groups in which the job counts for the limits of pools: that of the pool in which it runs or, while it
+  /// waits, those of the pools in which it may start. Pools without limits have no group.
   std::vector<GroupName> GroupsOf(const JobRecord& record) const;
   std::map<std::string, PoolLoad> PoolLoads() const;  ///< See Controller.
 
  private:
   Status TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const;
   static void ShareGpus(const PoolRow& pool, JobSpec& spec);
-  /// Why the pool currently never accepts the job; empty: it does when there is room.
+  /// Returns why the pool does not accept the job, even if there were room; empty if it accepts the job.
   std::string WhyClosed(const PoolRow& pool, const JobRecord& record) const;
 
   Scheduler& scheduler_;

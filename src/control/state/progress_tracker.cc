@@ -16,7 +16,7 @@ constexpr Duration kLeastLeft = std::chrono::seconds(1);
 /// scheduler (kNever: none).
 bool IsNews(Time told, Time end, Time now) {
   const Duration left = end - now;
-  // The job runs longer than the end last reported. Without a new one the scheduler would know no end.
+  // The job runs longer than its last predicted end. Without a new prediction, the scheduler would know no end for it.
   if (told == kNever || (told <= now && left >= kLeastLeft)) return true;
   return std::chrono::abs(end - told) >= std::max(kLeastNews, left / kLeastPart);
 }

@@ -17,12 +17,12 @@ class ProgressTracker {
   ProgressTracker(Scheduler& scheduler, const JobTable& jobs, EffectRecorder& effects)
       : scheduler_(scheduler), jobs_(jobs), effects_(effects) {}
 
-  /// Requires: the job runs. Fails as AfterReport does.
+  /// Records a progress report of a running job and returns its progress. Fails if a value is invalid (AfterReport).
   Result<Progress> Report(JobRecord& record, const ProgressReport& report, Time now);
-  /// Persists what has become due.
+  /// Writes progress that has not been stored for some seconds to the store.
   void Keep(Time now);
   Time next_keep() const { return next_keep_; }
-  /// Progress that is not durable yet.
+  /// Returns the reported progress that is not stored yet.
   Batch Unkept() const;
 
  private:

@@ -159,7 +159,7 @@ void ReservationPlanner::Follow(Time now) {
       begun.push_back(reservation);
       begun.back().kept = kept;
     }
-    // When the next occurrence enters the horizon.
+    // The next time at which an occurrence comes within the time for which resources are reserved ahead.
     if (reservation.every != Every::kOnce) next_change_ = std::min(next_change_, now + std::chrono::hours(1));
     if (reservation.start > now + kReservationHorizon)
       next_change_ = std::min(next_change_, reservation.start - kReservationHorizon);

@@ -37,9 +37,10 @@ class ReservationPlanner {
   /// Reserves resources for occurrences that have come within the horizon, and drops those that are over. Cheap before
   /// next_change.
   void Follow(Time now);
-  /// When Follow has something to do; kNever: there are no reservations.
+  /// Returns when Follow must be called next; kNever if there are no reservations.
   Time next_change() const { return next_change_; }
-  /// The scheduler has dropped all reservations, because the teams changed.
+  /// Reserves the resources of all occurrences again, because the scheduler has dropped its reservations after a change
+  /// of teams.
   void ReserveAnew(Time now);
 
  private:

@@ -11,7 +11,8 @@ constexpr Duration kRoomIsMadeIn = std::chrono::seconds(2);
 
 }  // namespace
 
-// By then, the node's report about tenants that must stay has usually been taken into account.
+// Returns how long the job waits before its next start. By then the controller usually knows which tenants cannot leave
+// the node's GPUs.
 Duration RetryDelays::RoomDelay(JobId job) const {
   constexpr int kMostDoublings = 5;
   const auto refused = refusals_.find(job);
@@ -19,7 +20,8 @@ Duration RetryDelays::RoomDelay(JobId job) const {
   return kRoomIsMadeIn * (1 << times);
 }
 
-// Next to the same owner it would have to leave again. A longer delay leaves it more time to work in between.
+// Returns how long a job waits after it was requeued to return borrowed memory. On the same GPU, it would soon have to
+// return memory again. With a longer delay it runs longer in between.
 Duration RetryDelays::BorrowDelay(const JobRecord& record, Time now) {
   constexpr Duration kLeast = std::chrono::minutes(1);
   constexpr int kMostDoublings = 5;

@@ -19,9 +19,9 @@ class RetryDelays {
     refusals_.erase(job);
     repaid_.erase(job);
   }
-  /// How long a job waits before its next try if a node could not free the GPUs for it.
+  /// Returns how long the job waits before its next start if a node could not free the GPUs for it.
   Duration RoomDelay(JobId job) const;
-  /// How long a job waits after it was requeued to return what it had borrowed; 0 for other jobs.
+  /// Returns how long a job waits after it was requeued to return borrowed GPU memory; 0 for other jobs.
   Duration BorrowDelay(const JobRecord& record, Time now);
 
  private:

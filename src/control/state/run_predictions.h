@@ -24,11 +24,12 @@ class RunPredictions {
 
   void LearnRunTimes(const std::vector<JobRecord>& finished);  ///< See Controller.
   void LearnRunTime(const JobRecord& record, Duration ran) { run_times_.Ran(record, ran); }
-  /// Call at the end of each run. `ended_well`: its run time counts.
+  /// Learns the job's speed from a run that has ended. `ended_well`: it succeeded, so that its run time counts, too.
   void LearnSpeed(const JobRecord& record, bool ended_well);
 
   Duration Predict(const JobRecord& record) { return run_times_.Predict(record); }
-  /// In the scheduler's format; empty: unknown, or irrelevant to the job.
+  /// Returns the job's learned speeds on GPU models, in the scheduler's format; empty if unknown, or if they do not
+  /// matter for this job.
   std::vector<ModelSpeed> LearnedSpeeds(const JobRecord& record) const;
   std::string SpeedsOf(const JobRecord& record) const;  ///< See Controller.
   core::SpreadOf Spread() const;
@@ -38,7 +39,7 @@ class RunPredictions {
   /// Returns waiting jobs whose predictions have changed; the caller puts them into the queue again. Sweeps the queue
   /// at most once a minute, in bounded steps.
   std::vector<JobId> Sweep(Time now);
-  /// When Sweep has something to do.
+  /// Returns when Sweep must be called next.
   Time next_sweep() const;
 
  private:

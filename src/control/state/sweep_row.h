@@ -45,14 +45,15 @@ struct Sweep {
   std::string note;                            // Why it ended, or a problem of all its trials.
   bool is_dirty = true;                        // Sweeps::Follow has something to do.
 
-  /// Whether `a` is better than `b`.
+  /// Returns true if `a` is a better value of the sweep's metric than `b`.
   bool IsBetter(double a, double b) const { return rule.goal == sweep::Goal::kMaximize ? a > b : a < b; }
   double LossOf(double value) const { return rule.goal == sweep::Goal::kMaximize ? -value : value; }
-  /// The trial with the best value, the lowest one of several; nothing if none has reported any.
+  /// Returns the trial with the best value; of several, the one with the lowest number. nullopt if none has reported a
+  /// value.
   std::optional<std::uint32_t> BestTrial() const;
 };
 
-/// Rows of the store. An unreadable row is nothing, because the sweep's jobs do not depend on it.
+/// Returns the row of the store that describes a sweep, as key and text.
 std::pair<std::string, std::string> SweepRow(const Sweep& sweep);
 std::pair<std::string, std::string> TrialRow(JobId sweep, std::uint32_t ordinal, const SweepTrial& trial);
 std::optional<Sweep> SweepOfRow(JobId id, std::string_view text);

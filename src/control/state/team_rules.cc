@@ -126,7 +126,8 @@ Status TeamRules::CheckMaySetUser(const UserChange& change, const Caller& caller
   const bool is_moved =
       change.team || std::ranges::count(change.clear, "team") + std::ranges::count(change.clear, "all") > 0;
   if (is_moved) return PermissionDenied("the team of " + change.user + " can only be changed by an administrator");
-  // A user's own row replaces the default row, so the default's caps must not be lifted either.
+  // The settings of a user replace those of the default user "*". So a team lead may not lift a limit of the default
+  // user in this way either.
   const UserRow* before = teams_.UserOf(change.user);
   if (before == nullptr) return {};
   TeamRegistry with = teams_;

@@ -39,7 +39,7 @@ class TeamRules {
 
   Status UseTeamsFile(const TeamsFile& file) { return teams_.AddFile(file); }
   bool LoadSetting(const std::string& key, const std::string& text);
-  /// Call after all settings and jobs are loaded.
+  /// Applies the loaded teams. Call it after all settings and jobs are loaded.
   void LoadTeams(const PoolRegistry& pools);
   /// Restores the scheduler's record of the teams' recent usage. Call after the jobs are in the scheduler.
   void LoadTeamUsage();
@@ -62,7 +62,7 @@ class TeamRules {
   // --- Jobs ----------------------------------------------------------------------------------------------------
 
   std::vector<const TeamRow*> TeamsOf(const JobRecord& record) const { return teams_.PathOf(record.team); }
-  /// The groups that limit the job.
+  /// Returns the groups of the job's team and user, whose limits apply to it.
   std::vector<GroupName> GroupsOf(const JobRecord& record) const;
   /// Fails for the name of a group that limits a team, user, pool or array. For new and changed jobs.
   static Status CheckGroupName(const std::string& group);
@@ -70,20 +70,22 @@ class TeamRules {
   Status CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller& caller, Time now) const;
   /// Fails if the request exceeds what the user may ever hold at once.
   Status CheckUserGpus(const std::string& user, const Request& request) const;
-  /// Why teams block the job even if everything were free, as text of an unmet dependency; empty: they do not.
+  /// Returns why the job's team keeps it from starting even if all GPUs were free, as text of an unmet dependency;
+  /// empty if it does not.
   std::string TeamBar(const JobRecord& record) const;
-  /// Sets the limit of the default row for the job's user. It applies to each user separately, from the first job on.
+  /// Applies the limits of the default user "*" to the job's user, if that user has none of their own. They apply to
+  /// each user separately.
   void KnowUserCap(const JobRecord& record);
 
   // --- Usage ---------------------------------------------------------------------------------------------------
 
   std::map<std::string, TeamLoad> TeamLoads(Time now) const;                            ///< See Controller.
   std::optional<std::pair<std::string, std::string>> TeamUsageSetting(Time now) const;  ///< See Controller.
-  /// Persists TeamUsageSetting every few minutes.
+  /// Writes the recent usage of teams (TeamUsageSetting) to the store every few minutes.
   void KeepTeamUsage(Time now);
 
  private:
-  /// Allowed for administrators, and for users who lead all teams of the user.
+  /// Checks that the caller may change this user's settings: administrators, and users who lead all teams of the user.
   Status CheckMaySetUser(const UserChange& change, const Caller& caller) const;
   Status CheckQueued(const JobSpec& spec, std::uint64_t elements, const Caller& caller) const;
   bool TellTeams(Time now);

@@ -81,12 +81,13 @@ Decision Autoscaler::Observe(const Observation& seen) {
   decision.is_panicking = now < panics_until_;
   int wanted = stable;
   if (decision.is_panicking) {
-    // The most that was wanted since the panic began.
+    // The largest number of replicas that was needed since the burst of load began (panic).
     panic_replicas_ = std::max({panic_replicas_, burst, stable, std::min(present, settings_.max)});
     wanted = panic_replicas_;
   }
 
-  // Zero is a decision of its own, since the next request then waits for a start.
+  // Zero replicas are chosen only after the service was idle for some time, since the next request then waits until one
+  // has started.
   const bool is_idle = settings_.min == 0 && now - loaded_at_ >= settings_.zero_after;
   if (present > 0 && !is_idle) wanted = std::max(wanted, 1);
   if (present == 0 && *seen.load > 0) wanted = std::max(wanted, 1);

@@ -36,7 +36,8 @@ struct Settings {
   /// A need of 4.04 replicas is 4: exact multiples of the target do not flap.
   double tolerance = 0.05;
 };
-/// Fails with one sentence that names the setting, what is allowed, and the fix.
+/// Checks the settings of automatic scaling. The error is one sentence that names the setting, what is allowed, and the
+/// fix.
 Status CheckSettings(const Settings& settings);
 
 struct Observation {
@@ -54,10 +55,11 @@ struct Decision {
 
 class Autoscaler {
  public:
-  /// `settings` must be valid.
+  /// Decides how many replicas a service needs. `settings` must be valid (CheckSettings).
   explicit Autoscaler(const Settings& settings) : settings_(settings) {}
 
-  /// `observation.at` must not be earlier than before. Cost: O(observations in the longest window).
+  /// Adds an observation of the load and returns the number of replicas for it. `observation.at` must not be earlier
+  /// than that of the previous call. Cost: O(observations in the longest window).
   Decision Observe(const Observation& observation);
 
  private:

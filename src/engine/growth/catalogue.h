@@ -29,23 +29,24 @@ struct Offer {
 
 class Catalogue {
  public:
-  /// `class_of` returns the node class of a shape (placement::Shape::models), 0 to 63.
-  /// Cost: quadratic in the shapes of one provider.
+  /// Makes the list of nodes that providers offer. `class_of` returns the node class of a node shape
+  /// (placement::Shape::models), 0 to 63. Cost: quadratic in the shapes of one provider.
   Catalogue(std::vector<Provider> providers, const std::function<int(const NodeShape&)>& class_of);
 
   const std::vector<Provider>& providers() const { return providers_; }
-  /// All shapes, in the order of the file.
+  /// All offers (a node shape of a provider each), in the order of the configuration file.
   const std::vector<Offer>& offers() const { return offers_; }
   const NodeShape& shape(OfferIndex offer) const;
   const Provider& provider_of(OfferIndex offer) const { return providers_[offers_[offer].provider]; }
 
-  /// The offers that are worth considering, quickest start first; ties in the order of the file. An offer is left out
-  /// if the same provider has one with as many GPUs that is nowhere worse, and better or earlier in the file.
+  /// The offers that are worth considering, those whose nodes start fastest first; equal ones in the order of the file.
+  /// An offer is left out if another one of the same provider, with as many GPUs, is worse in nothing and is better in
+  /// something or earlier in the file.
   std::span<const OfferIndex> by_startup() const { return by_startup_; }
-  /// The same offers, by price per GPU. Offers without GPUs come last, by price.
+  /// The offers of by_startup(), ordered by price per GPU. Offers without GPUs come last, by price.
   std::span<const OfferIndex> by_value() const { return by_value_; }
 
-  /// "8x H100", or "64 CPUs" for a shape without GPUs.
+  /// Returns the hardware of the offer as text: "8x H100", or "64 CPUs" for a shape without GPUs.
   std::string HardwareText(OfferIndex offer) const;
 
  private:

@@ -14,6 +14,7 @@ struct CeilingResult {
   std::vector<std::string> refused;  // A line for each set that was refused, with the numbers.
 };
 
+/// Returns which of these requests for nodes stay within the limits of their providers, and which are refused.
 /// `requests`: what is about to be requested, in addition to input.nodes.
 CeilingResult WithinCeiling(const GrowthInput& input, const std::vector<NodeRequest>& requests);
 

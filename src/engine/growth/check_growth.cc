@@ -52,7 +52,7 @@ std::string CheckReturns(const GrowthInput& input, const GrowthDecision& decisio
     if (i > 0 && decision.returns[i - 1].node >= it.node) return "returns are not in order";
     const auto node = std::ranges::find(input.nodes, it.node, &OwnedNode::id);
     if (node == input.nodes.end()) return name + " does not exist";
-    if (!node->offer) return name + " was attached by hand";
+    if (!node->offer) return name + " was not requested by divvy, so it cannot be returned";
     if (node->phase == NodePhase::kReturning) return name + " is returned twice";
     if (it.is_forced) continue;
     if (node->phase != NodePhase::kReady || node->idle_since == kNever) return name + " is not idle";
@@ -66,7 +66,7 @@ std::string CheckReturns(const GrowthInput& input, const GrowthDecision& decisio
 }  // namespace
 
 std::string CheckGrowth(const GrowthInput& input, const GrowthDecision& decision) {
-  if (decision.next_wakeup <= input.now) return "the wakeup is not in the future";
+  if (decision.next_wakeup <= input.now) return "the time of the next decision is not in the future";
   if (std::string broken = CheckVerdicts(input, decision); !broken.empty()) return broken;
   if (std::string broken = CheckRequests(input, decision); !broken.empty()) return broken;
   return CheckReturns(input, decision);

@@ -354,7 +354,7 @@ class Planner {
     for (const int node_class : ClassesFor(demand)) {
       Undo undo(bins_);
       const bool is_whole = FillGang(demand, node_class, horizon, undo).empty();
-      // All of it is free now, but the scheduler keeps it for other jobs.
+      // All nodes that the gang would need have room now, but the scheduler keeps it for other jobs.
       const bool is_held = std::ranges::all_of(undo.saved(), [&](const auto& one) {
         return bins_[one.first].is_ready_now() && bins_[one.first].ready <= in_.now;
       });
@@ -381,7 +381,8 @@ class Planner {
       Undo undo(bins_);
       const std::vector<TaskNeed> rest = FillGang(demand, node_class, horizon, undo);
       undo.Restore();
-      // If it fits and still waits, the scheduler keeps the room for others, so it needs nodes of its own.
+      // If the gang would fit on the present nodes and still waits, the scheduler keeps the room for other jobs. So
+      // nodes are requested for all of its tasks.
       auto nodes = CheapestFor(demand, rest.empty() ? demand.tasks : rest, node_class);
       if (!nodes) continue;
       const Money hourly = HourlyOf(catalogue_, *nodes);
@@ -513,7 +514,7 @@ class Planner {
     bin.is_used = true;
     bin.stay = RunTimeOf(in_, in_.demands[demand]);
     spare_gpus_ += static_cast<double>(bin.room.gpu_free) / placement::kGpuParts;
-    // Room for tasks without GPUs alone is of little use.
+    // The rest of a new node counts as room for further jobs only if it has free GPUs, or is a node without GPUs.
     if (bin.room.gpu_free > 0 || bin.room.gpus == 0) new_bins_.push_back(bins_.size());
     bins_.push_back(std::move(bin));
     return bins_.size() - 1;
@@ -672,7 +673,8 @@ class Planner {
       const Offer& offer = catalogue_.offers()[*bin.offer];
       idle.push_back({&bin, offer.hourly.units() / std::max<int>(offer.node.gpus, 1)});
     }
-    // The cheapest nodes are kept longest; among equals those that were used last.
+    // Orders idle nodes so that the cheapest ones are kept longest; of equally expensive ones, those that were used
+    // last.
     std::ranges::stable_sort(idle, [](const Idle& a, const Idle& b) {
       return a.per_gpu != b.per_gpu ? a.per_gpu < b.per_gpu : a.bin->node->idle_since > b.bin->node->idle_since;
     });

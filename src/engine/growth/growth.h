@@ -23,15 +23,15 @@
 
 namespace divvy::growth {
 
-/// Cost: about linear in the demands and nodes, plus requests x offers. 1,000 offers and 100,000 jobs:
-/// docs/providers.md.
+/// Decides which nodes to request from providers, and which to release. Cost: about linear in the demands and nodes,
+/// plus requests x offers (measurements: docs/providers.md).
 GrowthDecision DecideGrowth(const GrowthInput& input);
 
 struct MergedDemands {
   std::vector<Demand> demands;          // Each different one, where it first appears.
   std::vector<std::uint32_t> group_of;  // By the index before: the index into `demands`.
 };
-/// Merges demands that differ at most in waiting_since; the earliest counts. Cost: linear.
+/// Merges demands of jobs that differ only in waiting_since, if at all; the earliest time counts. Cost: linear.
 MergedDemands MergeDemands(std::vector<Demand> demands);
 
 /// Nodes for one job alone, whatever exists: the set with the lowest cost for its run time. Not set: no offer fits.
@@ -46,14 +46,15 @@ std::optional<AloneChoice> CheapestAlone(const GrowthInput& input, const Demand&
 /// Whether nodes of the offer may run the job at all: the reasons that do not depend on limits.
 enum class OfferFit { kFits, kNoShape, kNotAllowed, kSpot, kLifetime };
 OfferFit FitOf(const Catalogue& catalogue, const Demand& demand, OfferIndex offer);
-/// The same without comparing sizes.
+/// Like FitOf, but checks only whether the demand's jobs may use the offer, not whether they fit on its nodes.
 OfferFit PermissionOf(const Catalogue& catalogue, const Demand& demand, OfferIndex offer);
 
-/// When a node may be requested again for a job that still waits after `times` nodes for it were returned unused, the
-/// last one at `now`. Something other than capacity keeps it, so nodes would come and go. The pauses double.
+/// `times` nodes were requested for a job and returned unused, the last one at `now`, because something else keeps the
+/// job from starting. Returns when a node may be requested for it again. The pauses double, so that nodes are not
+/// requested in vain again and again.
 Time RetryAfterUnused(int times, Time now);
 
-/// Returns "", or the first rule that the decision breaks.
+/// Returns the first rule that the decision breaks; "" if it breaks none.
 std::string CheckGrowth(const GrowthInput& input, const GrowthDecision& decision);
 
 }  // namespace divvy::growth

@@ -38,19 +38,20 @@ struct GrowthBlocker {
   Time until = kNever;  // kDown, kUnused: when it is tried again.
 };
 
-/// Why the refused jobs of a demand got no node: one blocker for each provider, the closest first. Limits count what
-/// `decision` requests. Empty if no job was refused.
-/// Cost: linear in the offers.
+/// Returns why no node was requested for refused jobs of a demand: one blocker for each provider, the one that is
+/// closest to being resolved first. Limits include what `decision` requests. Empty if no job was refused. Cost: linear
+/// in the offers.
 std::vector<GrowthBlocker> WhyNoNode(const GrowthInput& input, const GrowthDecision& decision, std::size_t demand);
 
 std::string BlockerText(const GrowthInput& input, const Demand& demand, const GrowthBlocker& blocker);
 
-/// A sentence for each part of the verdict: what the jobs of the demand wait for. Refusals are left to WhyNoNode.
+/// Returns what the jobs of the demand wait for, one sentence for each part of the decision about them. For refused
+/// jobs, use WhyNoNode.
 std::vector<std::string> VerdictText(const GrowthInput& input, const GrowthDecision& decision, std::size_t demand);
 
-/// "aws: 8x V100-16GB, 24.48/h".
+/// Returns the offer as text: "aws: 8x V100-16GB, 24.48/h".
 std::string OfferText(const Catalogue& catalogue, OfferIndex offer);
-/// "24.48".
+/// Returns an amount of money as text, without a currency: "24.48".
 std::string MoneyText(Money money);
 
 }  // namespace divvy::growth

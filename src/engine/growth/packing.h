@@ -9,13 +9,14 @@
 
 namespace divvy::growth {
 
-/// Gives `shape` the GPUs with the least room. Requires: it fits.
+/// Subtracts what a task of `shape` needs from `room`, on the GPUs with the least sufficient room. Requires: the task
+/// fits.
 void TakeRoom(placement::NodeState& room, const placement::Shape& shape);
 
-/// GPUs that one task uses: 0.5 for half a GPU.
+/// Returns how many GPUs one task uses: 0.5 for half a GPU.
 double GpusOf(const placement::Shape& shape);
 double GpusOf(const Demand& demand);
-/// Whether one job is a single task.
+/// Returns true if each job of the demand is a single task.
 bool IsSingle(const Demand& demand);
 Duration RunTimeOf(const GrowthInput& input, const Demand& demand);
 
@@ -24,20 +25,21 @@ struct PackedNode {
   placement::NodeState room;  // Free beside the tasks.
 };
 
-/// The nodes of `offer` that hold all `tasks`; the last one may be a cheaper offer of the same provider and class, if
-/// it `is_allowed`. Largest tasks first, each on the first node with room. Not set: a task fits on no such node, or
-/// more than `most` nodes would be needed. Requires: there is a task.
+/// Returns nodes of `offer` that together hold all `tasks`. The tasks are placed largest first, each on the first node
+/// with room. The last node may be of a cheaper offer of the same provider and class for which `is_allowed` returns
+/// true. nullopt if a task fits on no such node, or if more than `most` nodes would be needed. Requires: there is a
+/// task.
 template <typename IsAllowed>
 std::optional<std::vector<PackedNode>> PackTasks(const Catalogue& catalogue, OfferIndex offer,
                                                  std::span<const TaskNeed> tasks, std::int64_t most,
                                                  IsAllowed is_allowed);
 
-/// The price per hour of all of them.
+/// Returns the price per hour of these nodes together.
 Money HourlyOf(const Catalogue& catalogue, std::span<const PackedNode> nodes);
 
 // --- Implementation of the template.
 
-/// `tasks` one by one, largest first.
+/// Returns the tasks ordered by size, largest first.
 std::vector<TaskNeed> LargestFirst(std::span<const TaskNeed> tasks);
 
 template <typename IsAllowed>

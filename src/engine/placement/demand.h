@@ -21,7 +21,7 @@ struct WeightedShape {
 /// Ordered by shape; each shape once; weights > 0.
 using Demand = std::vector<WeightedShape>;
 
-/// Counts requests by CPU, GPUs, share and models.
+/// Counts how many of the requests have the same CPUs, GPUs, GPU fraction and models.
 Demand CountShapes(const std::vector<Shape>& requests);
 
 /// Returns the most frequent shapes that together make at least `percent` of the weight. Equally frequent shapes are

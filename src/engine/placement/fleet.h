@@ -29,13 +29,13 @@ struct Spot {
 
 class Fleet {
  public:
-  /// The order of `nodes` is the fleet's order: among equally good nodes the first is chosen.
+  /// Makes an index of nodes for placing tasks. Among equally good nodes, the first in the order of `nodes` is chosen.
   Fleet(std::vector<NodeState> nodes, std::shared_ptr<const Scorer> scorer);
 
-  /// Drops all scores. They are recomputed per shape at its next query.
+  /// Replaces the function that rates nodes. All scores are computed again, for each shape at its next query.
   void SetScorer(std::shared_ptr<const Scorer> scorer);
 
-  /// Registers a shape. The same shape always gets the same index.
+  /// Registers the shape of a request and returns its index. Equal shapes have the same index.
   ShapeIndex Know(const Shape& shape);
   const Shape& shape(ShapeIndex index) const { return shapes_[index].shape; }
 
@@ -44,7 +44,7 @@ class Fleet {
   /// Returns a random fitting node and random GPUs there, uniformly if the draws are uniform.
   std::optional<Spot> FindAnywhere(ShapeIndex shape, std::uint64_t node_draw, std::uint64_t gpu_draw);
 
-  /// Requires: the shape fits there.
+  /// Subtracts what the shape needs from the node of `spot`. Requires: the shape fits there.
   void Take(ShapeIndex shape, const Spot& spot);
   void Release(ShapeIndex shape, const Spot& spot);
   /// Replaces the state of a node.
@@ -61,9 +61,10 @@ class Fleet {
     std::optional<ScoreIndex> scores;
   };
 
-  /// Returns null if the shape fits nowhere.
+  /// Updates the scores of all nodes for a shape and returns them; null if the shape fits nowhere.
   const ScoreIndex* CatchUp(Known& known);
-  /// Visits each node that changed since `known` caught up, once. Requires: HasLogOf(known).
+  /// Calls `visit` once for each node that has changed since the scores of `known` were last updated. Requires:
+  /// HasLogOf(known).
   template <typename Visit>
   void ForChanged(const Known& known, Visit visit) const;
   bool HasLogOf(const Known& known) const { return known.caught_up >= log_from_; }

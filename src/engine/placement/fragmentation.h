@@ -24,30 +24,33 @@ namespace divvy::placement {
 
 class Fragmentation {
  public:
-  /// `models`: the number of GPU models in the fleet. `typical` may be empty: then no room counts as useful.
+  /// Computes how much of a node's free GPU room typical requests can use. `typical`: those requests; if empty, no room
+  /// counts as useful. `models`: the number of GPU models of all nodes.
   Fragmentation(const Demand& typical, int models);
 
-  /// Sum of the typical weights, CPU-only requests included; at least 1.
+  /// Returns the sum of the weights of the typical requests, those without GPUs included; at least 1.
   std::int64_t total_weight() const { return total_; }
-  /// U x total_weight.
+  /// Returns the GPU room of the node that typical requests can use, multiplied by total_weight().
   std::int64_t Useful(const NodeState& node) const {
     return UsefulWith(node, Row(node.model, node.cpu_free), node.whole);
   }
-  /// F x total_weight.
+  /// Returns the GPU room of the node that typical requests cannot use, multiplied by total_weight().
   std::int64_t Fragment(const NodeState& node) const { return node.gpu_free * total_ - Useful(node); }
 
-  /// The table row for a node of this model with this many CPUs free; pass it to ForGpu and ForWhole.
+  /// Returns the row of the table for a node of this model with this many thousandths of CPUs free, as an argument for
+  /// ForGpu and ForWhole.
   std::size_t Row(int model, std::int32_t cpu_free) const;
-  /// How much one GPU with this much free room adds to Useful in that row.
+  /// Returns how much one GPU with `free_parts` ten-thousandths free adds to Useful. `row`: of Row.
   std::int64_t ForGpu(std::size_t row, int free_parts) const {
     return std::int64_t{weights_[row * width_ + class_of_[steps_.Of(free_parts)]]} * free_parts;
   }
-  /// How much this many wholly free GPUs add to Useful because multi-GPU requests could use them together.
+  /// Returns how much `whole` completely free GPUs of a node add to Useful, because requests of several GPUs could use
+  /// them together.
   std::int64_t ForWhole(std::size_t row, int whole) const {
     const std::size_t most = std::min(static_cast<std::size_t>(whole), most_asked_);
     return several_[row * (most_asked_ + 1) + most] * whole * kGpuParts;
   }
-  /// Sum of ForGpu over the node's GPUs, plus ForWhole.
+  /// Returns the sum of ForGpu over the node's GPUs, plus ForWhole.
   std::int64_t UsefulWith(const NodeState& node, std::size_t row, int whole) const;
 
  private:

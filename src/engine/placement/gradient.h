@@ -49,12 +49,14 @@ class Gradient : public Scorer {
     int gpu = -1;  // Set for shares only.
   };
   Pick Best(const NodeState& node, std::int64_t worth, const Shape& shape) const;
-  /// The price of GPU room that the free CPUs cannot serve; in parts x total weight.
+  /// Returns the price of free GPU room that no task can use because the node's free CPUs do not suffice. In
+  /// ten-thousandths of a GPU, multiplied by the total weight of typical requests.
   std::int64_t CoresPrice(std::int64_t gpu_free, std::int64_t cpu_free) const {
     const std::int64_t served = (cpu_free * served_by_cpu_) >> kServedBits;
     return served >= gpu_free ? 0 : (gpu_free - served) * cores_factor_ / 1000;
   }
-  /// `gain` in parts x total weight.
+  /// Returns the score of a node where the placement gains this much. `gain`: in ten-thousandths of a GPU, multiplied
+  /// by the total weight of typical requests.
   Score ScoreOf(std::int64_t gain) const;
 
   static constexpr int kServedBits = 20;

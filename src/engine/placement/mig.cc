@@ -27,7 +27,7 @@ constexpr std::array<Geometry, kMigProfiles> kGeometry = {{
 
 const Geometry& Of(MigProfile profile) { return kGeometry[static_cast<std::size_t>(profile)]; }
 
-// Larger profiles first.
+// Returns how many instances of each MIG profile still fit, larger profiles first.
 std::array<int, kMigProfiles> RoomAfter(const MigCut& cut) {
   std::array<int, kMigProfiles> rooms{};
   for (int i = 0; i < kMigProfiles; ++i) {

@@ -23,12 +23,13 @@ inline constexpr int kMigProfiles = 6;
 int ComputeSlices(MigProfile profile);
 int MemorySlices(MigProfile profile);
 
-/// "1g", "1g-wide", "2g" ...: without the memory size, which depends on the GPU.
+/// Returns the name of a MIG profile without its memory size, which depends on the GPU: "1g", "1g-wide", "2g" ...
 std::string_view MigProfileName(MigProfile profile);
 
-/// "2g.10gb" on a GPU of 40 GB, "2g.20gb" on one of 80. Returns nothing if the GPU has no such profile.
+/// Parses the name of a MIG profile for a GPU with this much memory: the same profile is "2g.10gb" on a GPU of 40 GB
+/// and "2g.20gb" on one of 80 GB. Returns nullopt if the GPU has no such profile.
 std::optional<MigProfile> MigProfileFromName(std::string_view name, int gpu_memory_gb);
-/// The profile with these compute and memory slices. Returns nothing if there is none.
+/// Returns the MIG profile with these numbers of compute and memory slices; nullopt if there is none.
 std::optional<MigProfile> MigProfileOf(int compute_slices, int memory_slices);
 
 /// The slices in use on one GPU. Bit s of `memory`: memory slice s is in use.
@@ -41,13 +42,14 @@ struct MigCut {
 /// A GPU with no slice left.
 inline constexpr MigCut kFullCut{0xff, kMigComputeSlices};
 
-/// The memory slices of an instance that starts at `start`; bit s: slice s.
+/// Returns the memory slices that an instance of `profile` occupies if it starts at slice `start`, as bits: bit s
+/// stands for slice s.
 std::uint8_t MigSlices(MigProfile profile, int start);
 
 bool MigFitsAt(const MigCut& cut, MigProfile profile, int start);
-/// Returns whether the profile fits at any start.
+/// Returns true if an instance of the profile fits on the GPU, at any start.
 bool MigFits(const MigCut& cut, MigProfile profile);
-/// Requires: MigFitsAt.
+/// Marks the slices of a new instance as used. Requires: the instance fits at this start (MigFitsAt).
 void MigTake(MigCut& cut, MigProfile profile, int start);
 /// Undoes MigTake.
 void MigRelease(MigCut& cut, MigProfile profile, int start);
@@ -55,12 +57,13 @@ void MigRelease(MigCut& cut, MigProfile profile, int start);
 /// Returns how many instances of `profile`, and no others, still fit.
 int MigRoom(const MigCut& cut, MigProfile profile);
 
-/// Returns the start that leaves room for the most instances of the largest profile, then of the next, and so on. Among
-/// equals it takes the last start, which keeps the front free: only there the largest profiles fit. Nothing if it does
-/// not fit.
+/// Returns the slice at which a new instance of `profile` starts. The start is chosen so that it leaves room for the
+/// most instances of the largest profile, then of the next, and so on; of equally good ones the last, because the
+/// largest profiles fit only at the front. nullopt if the instance does not fit.
 std::optional<int> ChooseMigStart(const MigCut& cut, MigProfile profile);
 
-/// Returns starts for all profiles together, in their order, or nothing if they do not all fit. Exact.
+/// Returns where an instance of each of these profiles can start on the GPU so that all fit together, in the order of
+/// `profiles`; nullopt only if that is impossible.
 std::optional<std::vector<int>> ArrangeMig(const MigCut& cut, std::span<const MigProfile> profiles);
 
 }  // namespace divvy::placement

@@ -19,7 +19,8 @@ class Rooms {
 
   void Changed(std::size_t node) { blocks_[node / kBlock].is_known = false; }
   std::size_t blocks() const { return blocks_.size(); }
-  /// False: `shape` fits on no node of the block. True: it may fit. `nodes` is the whole fleet.
+  /// Returns false if `shape` fits on no node of the block (a range of consecutive nodes), true if it may fit on one.
+  /// `nodes`: all nodes.
   bool MayFit(std::size_t block, std::span<const NodeState> nodes, const Shape& shape);
 
  private:

@@ -21,7 +21,7 @@ std::vector<double> Contested(const Demand& demand, const std::vector<std::int64
     double allowed = 0;
     for (std::size_t m = 0; m < models; ++m)
       allowed += ((shape.models >> m) & 1) != 0 ? static_cast<double>(capacity_parts[m]) : 0;
-    // A request that accepts every model contests none.
+    // A request that accepts every GPU model makes none of them scarce.
     if (allowed <= 0 || allowed >= capacity) continue;
     all_contested += parts;
     for (std::size_t m = 0; m < models; ++m) {

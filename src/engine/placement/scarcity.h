@@ -23,7 +23,8 @@ namespace divvy::placement {
 std::vector<double> ScarcityByModel(const Demand& demand, const std::vector<std::int64_t>& capacity_parts,
                                     double requests, const std::vector<int>& alike = {});
 
-/// Average thousandths of a core per GPU over all GPU requests; 0 if there are none.
+/// Returns how many thousandths of a CPU core requests with GPUs have per GPU, on average; 0 if there are no such
+/// requests.
 std::int64_t CpuMilliPerGpu(const Demand& demand);
 
 }  // namespace divvy::placement

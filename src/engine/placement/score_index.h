@@ -18,16 +18,17 @@ inline constexpr Score kNoRoom = -1;
 class ScoreIndex {
  public:
   explicit ScoreIndex(std::vector<Score> scores);
-  /// The recommended length for a vector of node scores: padded with kNoRoom to it, the vector is not copied.
+  /// Returns the recommended length of a vector with the scores of this many nodes. If the caller fills the vector up
+  /// to it with kNoRoom, the vector need not be copied.
   static constexpr std::size_t RoomFor(std::size_t nodes) {
     return std::max<std::size_t>((nodes + kBlock - 1) / kBlock, 1) * kBlock;
   }
 
   void Set(std::size_t node, Score score);
   Score At(std::size_t node) const { return levels_.front()[node]; }
-  /// The maximum over all nodes; kNoRoom if the request fits nowhere.
+  /// Returns the best score of all nodes; kNoRoom if the request fits nowhere.
   Score best() const { return best_; }
-  /// The first node with the best score. Requires: best() != kNoRoom.
+  /// Returns the first node with the best score. Requires: best() != kNoRoom.
   std::size_t First() const;
 
  private:

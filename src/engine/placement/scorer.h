@@ -16,17 +16,20 @@ class Scorer {
  public:
   virtual ~Scorer() = default;
 
-  /// Additional information on a node that Rate needs; computed once per node change.
+  /// Returns a value about the node that Rate and Choose need. It is computed once after each change of the node.
   virtual std::int64_t Worth(const NodeState&) const { return 0; }
-  /// 0 or more, higher is better; kNoRoom if the request does not fit. `worth` is Worth(node).
+  /// Returns how good the node is for the request: 0 or more, higher is better; kNoRoom if the request does not fit.
+  /// `worth`: Worth(node).
   virtual Score Rate(const NodeState& node, std::int64_t worth, const Shape& shape) const = 0;
-  /// Chooses GPUs on the selected node. Requires: Fits(node, shape).
+  /// Chooses GPUs for the request on this node. Requires: the request fits (Fits).
   virtual GpuPlace Choose(const NodeState& node, std::int64_t worth, const Shape& shape) const;
 };
 
-/// The scorer's rating of a node. For MIG instances, which scorers do not know, it is SliceScore.
+/// Returns how good the node is for the request: the scorer's rating, or SliceScore for a MIG instance, which scorers
+/// do not know.
 Score RateNode(const Scorer& scorer, const NodeState& node, std::int64_t worth, const Shape& shape);
-/// Chooses GPUs by the scorer, or by ChooseSlice for MIG instances. Requires: Fits.
+/// Chooses GPUs for the request on this node: by the scorer, or by ChooseSlice for a MIG instance. Requires: the
+/// request fits (Fits).
 GpuPlace ChooseOn(const Scorer& scorer, const NodeState& node, std::int64_t worth, const Shape& shape);
 
 /// Makes a policy that looks only at the node and the request, for comparison or for users who prefer it:

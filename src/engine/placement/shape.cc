@@ -25,7 +25,8 @@ int WorthOf(const MigCut& cut) {
   return worth;
 }
 
-// Larger than any loss of a cut, so these decide first which GPUs are used.
+// Bonuses for GPUs that have MIG instances already, and for GPUs in MIG mode. They are larger than any loss of room for
+// larger profiles, so they decide first.
 constexpr int kCutAlready = 2000;
 constexpr int kCarvedAlready = 1000;
 

@@ -30,7 +30,7 @@ struct GpuPlace {
   friend bool operator==(const GpuPlace&, const GpuPlace&) = default;
 };
 
-/// Returns whether two places share a GPU, or slices of one.
+/// Returns true if two places have a GPU in common or, for MIG instances, slices of one.
 inline bool Overlap(const GpuPlace& a, const GpuPlace& b) {
   const bool are_slices = a.slices != 0 && b.slices != 0;
   return !(a.gpus & b.gpus).empty() && (!are_slices || (a.slices & b.slices) != 0);
@@ -60,15 +60,15 @@ struct Shape {
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
-/// One MIG instance of `profile` on any GPU that supports MIG. It is accounted as its share of the memory, so all
-/// instances of a GPU together never exceed one GPU.
+/// Returns the request for one MIG instance of `profile`, on any GPU that supports MIG. An instance counts as its share
+/// of the GPU's memory, so all instances of a GPU together never exceed one GPU.
 Shape SliceShape(MigProfile profile);
 
 /// Request kinds that published policies distinguish: none, share, 1, 2, 3-4, 5 or more GPUs.
 inline constexpr int kKinds = 6;
 int KindOf(const Shape& shape);
 
-/// GPU memory of a node that does not report it.
+/// The GPU memory, in MiB, that is assumed for a node that does not report it.
 inline constexpr std::int32_t kPlentyMib = std::numeric_limits<std::int32_t>::max() / 2;
 
 /// The free room of one GPU.
@@ -100,20 +100,21 @@ struct NodeState {
   std::array<GpuRoom, kFewGpus> few_rooms{};  // Use rooms().
   std::vector<GpuRoom> many_rooms;            // Same as few_rooms, for a node with more than kFewGpus GPUs.
 
-  /// One entry per GPU.
+  /// The free room of each GPU of the node.
   std::span<GpuRoom> rooms() { return {gpus <= kFewGpus ? few_rooms.data() : many_rooms.data(), gpus}; }
   std::span<const GpuRoom> rooms() const { return {gpus <= kFewGpus ? few_rooms.data() : many_rooms.data(), gpus}; }
 
   friend bool operator==(const NodeState&, const NodeState&) = default;
 };
 
-/// An idle node.
+/// Returns the state of an idle node with these resources. `model`: the number of its GPU model.
 NodeState MakeNode(std::int32_t cpu_milli, std::int32_t memory_mib, int gpus, int model);
 
-/// Sets which GPUs can be divided, and which of them take only instances. Requires: the node is idle.
+/// Sets which GPUs of the node can be divided into MIG instances (`sliceable`), and which of them take nothing else
+/// (`only_sliced`). Requires: the node is idle.
 void MakeSliceable(NodeState& node, GpuSet sliceable, GpuSet only_sliced);
 
-/// The free parts that an idle GPU offers to requests other than MIG instances.
+/// Returns how many ten-thousandths of the GPU are free for requests other than MIG instances when nothing runs on it.
 inline std::int16_t WhollyFree(const NodeState& node, int gpu) {
   return node.only_sliced.Contains(gpu) ? std::int16_t{0} : std::int16_t{kGpuParts};
 }
@@ -132,14 +133,14 @@ inline bool FitsSlice(const NodeState& node, int gpu, MigProfile profile) {
   return IsOpen(node, gpu) && MigFits(RoomOfGpu(node, gpu).cut, profile);
 }
 
-/// Returns whether one GPU can serve `shape`; ignores the rest of the node.
+/// Returns true if this GPU has room for what `shape` needs on one GPU; ignores CPUs and memory of the node.
 inline bool FitsGpu(const NodeState& node, int gpu, const Shape& shape) {
   if (shape.slice) return FitsSlice(node, gpu, *shape.slice);
   const GpuRoom& room = RoomOfGpu(node, gpu);
   return room.free_parts >= shape.parts && room.memory_free >= shape.gpu_memory_mib;
 }
 
-/// Counts the GPUs for which FitsGpu holds.
+/// Returns how many GPUs of the node have room for what `shape` needs on one GPU (FitsGpu).
 int CountFitting(const NodeState& node, const Shape& shape);
 
 inline bool Fits(const NodeState& node, const Shape& shape) {
@@ -153,39 +154,44 @@ inline bool Fits(const NodeState& node, const Shape& shape) {
   return (shape.parts == kGpuParts ? node.whole : CountFitting(node, shape)) >= shape.gpus;
 }
 
-/// Returns whether `shape` fits at exactly this place. Requires: the place is valid for such a request.
+/// Returns true if the request fits on exactly these GPUs of the node. Requires: `place` has the form that such a
+/// request needs.
 bool FitsOn(const NodeState& node, const Shape& shape, const GpuPlace& place);
 
-/// Requires: Fits, and `place` has shape.gpus GPUs, each with enough room; for an instance a valid start.
+/// Subtracts what the request needs from the node's free room. Requires: the request fits, and `place` has shape.gpus
+/// GPUs with enough room each, or a valid start for a MIG instance.
 void Take(NodeState& node, const Shape& shape, const GpuPlace& place);
 /// Undoes Take.
 void Release(NodeState& node, const Shape& shape, const GpuPlace& place);
 
-/// Subtracts the GPU room of `shape` at `place`, clamped at 0. CPUs and memory stay.
+/// Subtracts the GPU room that the request needs on these GPUs, but not below 0. Free CPUs and memory stay the same.
 void Deduct(NodeState& node, const Shape& shape, const GpuPlace& place);
 
-/// Removes all room on these GPUs.
+/// Sets the free room of these GPUs to 0.
 void Block(NodeState& node, GpuSet gpus);
 
 /// Copies the state of GPU `gpu` from `from`.
 void CopyGpu(NodeState& node, const NodeState& from, int gpu);
 
-/// The componentwise minimum of two states.
+/// Returns the state with the smaller free amount of each resource of two states of a node.
 NodeState Less(const NodeState& a, const NodeState& b);
 
-/// Chooses where to create an instance: on a GPU that has some already, where it costs the larger profiles least;
-/// otherwise on a GPU in MIG mode; otherwise on any other. Among equals the lowest index. Requires: Fits.
+/// Chooses where to create a MIG instance: on a GPU that has some already, where it takes the least room from larger
+/// profiles; otherwise on a GPU in MIG mode; otherwise on any other GPU. Of equally good GPUs, the one with the lowest
+/// index. Requires: the instance fits (Fits).
 GpuPlace ChooseSlice(const NodeState& node, MigProfile profile);
-/// The quality of ChooseSlice's result; higher is better. Requires: Fits.
+/// Returns how good the place is that ChooseSlice chooses; higher is better. Requires: the instance fits (Fits).
 std::int32_t SliceScore(const NodeState& node, MigProfile profile);
 
 // For MIG instances, the following functions behave like ChooseSlice.
 
-/// The `shape.gpus` fitting GPUs with the least room; among equals the lower index.
+/// Returns the GPUs for a request: of those where it fits, the ones with the least free room; of equal ones, those with
+/// lower indices.
 GpuPlace TightestGpus(const NodeState& node, const Shape& shape);
-/// The first `shape.gpus` fitting GPUs.
+/// Returns the GPUs for a request: of those where it fits, the ones with the lowest indices.
 GpuPlace FirstGpus(const NodeState& node, const Shape& shape);
-/// The fitting GPUs with the most room; among equals the lower index.
+/// Returns the GPUs for a request: of those where it fits, the ones with the most free room; of equal ones, those with
+/// lower indices.
 GpuPlace RoomiestGpus(const NodeState& node, const Shape& shape);
 
 }  // namespace divvy::placement

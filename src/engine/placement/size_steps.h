@@ -12,7 +12,8 @@ namespace divvy::placement {
 
 class SizeSteps {
  public:
-  /// `sizes`: in parts, each from 1 to kGpuParts. If empty, a GPU is one step.
+  /// Chooses a step size so that all these sizes are whole numbers of steps. `sizes`: in ten-thousandths of a GPU, each
+  /// from 1 to kGpuParts. If empty, a step is a whole GPU.
   explicit SizeSteps(const std::vector<int>& sizes = {}) {
     int step = 0;
     for (const int size : sizes) step = std::gcd(step, size);
@@ -20,14 +21,14 @@ class SizeSteps {
     inverse_ = ((std::uint64_t{1} << 32) + static_cast<std::uint64_t>(step_) - 1) / static_cast<std::uint64_t>(step_);
   }
 
-  /// The number of whole steps in `parts`. Requires: 0 <= parts <= kGpuParts.
+  /// Returns the number of whole steps in `parts`. Requires: 0 <= parts <= kGpuParts.
   std::size_t Of(int parts) const {
     // Multiplying by the inverse is exact up to 2^32 / step, and faster than dividing.
     return static_cast<std::size_t>((static_cast<std::uint64_t>(parts) * inverse_) >> 32);
   }
-  /// The number of entries of a table indexed by Of.
+  /// Returns the number of entries of a table that is indexed by Of.
   std::size_t count() const { return Of(kGpuParts) + 1; }
-  /// The step size, in parts.
+  /// Returns the step size, in ten-thousandths of a GPU.
   int step() const { return step_; }
 
  private:

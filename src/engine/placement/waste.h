@@ -21,22 +21,25 @@ class WastePrice {
   /// Values are in millionths of a GPU, so that losses are exact integers.
   static constexpr std::int64_t kGpu = 1'000'000;
 
-  /// If the demand has no shares, every value is 0 and no placement loses anything.
+  /// Computes what free room on a GPU is worth for the GPU fractions that jobs usually request. If they request no
+  /// fractions, every value is 0, so no placement loses anything.
   explicit WastePrice(const Demand& demand);
 
-  /// V(r), for 0 <= free_parts <= kGpuParts; monotonic in the room.
+  /// Returns the value of a GPU with this much free room, V(r) above. It never decreases as the room grows. Requires: 0
+  /// <= free_parts <= kGpuParts.
   std::int64_t RoomValue(int free_parts) const { return room_[steps_.Of(free_parts)]; }
-  /// The value of a share of this size: the largest one that keeps every loss at or above 0. For sizes of the demand
-  /// this is the dual value. Other sizes get what they, or sizes up to a thousandth of a GPU smaller, would be worth
-  /// next to the demanded ones.
+  /// Returns the value of a GPU fraction of this size: the largest value with which no Loss is negative. For sizes that
+  /// jobs request, this is the dual value. Another size gets what it, or a size up to a thousandth of a GPU smaller,
+  /// would be worth next to those.
   std::int64_t SizeValue(int parts) const { return size_[steps_.Of(parts)]; }
-  /// Requires: parts <= free_parts. Millionths of a GPU.
+  /// Returns how much room is lost, in millionths of a GPU, if a fraction of `parts` is placed on a GPU with
+  /// `free_parts` free. Requires: parts <= free_parts.
   std::int64_t Loss(int free_parts, int parts) const {
     return RoomValue(free_parts) - RoomValue(free_parts - parts) - SizeValue(parts);
   }
 
-  /// The minimum number of GPUs, with fractions, that the demanded shares need (the optimum of the relaxation, for a
-  /// demand of the given weights), and the sum that they request. The difference is lost with any packing.
+  /// Returns how many GPUs the requested fractions need at least, as a fractional number (the optimum of the
+  /// relaxation). gpus_asked() returns their sum. The difference is lost however they are packed.
   double gpus_needed() const { return gpus_needed_; }
   double gpus_asked() const { return gpus_asked_; }
 

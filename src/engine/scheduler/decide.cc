@@ -35,7 +35,8 @@ Decision::Decision(core::Cluster& core, const SchedulerFacts& facts, const core:
 Decided Decision::Run(const Scheduler::NameMember& name) {
   ForgetSilent();
   Note(core_.Decide(now_, name));
-  // A job that grew may have moved a backfill reservation, and another job may be able to start because of that.
+  // An elastic job that got more GPUs may have moved a backfill reservation. That may let another job start, so the
+  // core decides again.
   if (GrowElastic()) Note(core_.Decide(now_, name));
   for (int round = 0; round < kMostRounds && ResizeRunning(); ++round) Note(core_.Decide(now_, name));
   ParkForNewcomers();
@@ -142,7 +143,8 @@ bool Decision::GrowElastic() {
   return has_grown;
 }
 
-// Chooses the whole set of GPUs again: the best set of four need not contain the best set of two.
+// When an elastic job gets more GPUs, the whole set is chosen again: the best set of four need not contain the best set
+// of two.
 bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, StartDecision& start) {
   const core::Run& run = *core_.running(id);
   const core::ClassKey& key = core_.state().classes[run.job_class].key;

@@ -29,7 +29,7 @@ class Decision {
   void Note(const core::Plan& plan);
   void NameSlice(NodeResources& place) const;
   const core::ResourceRequest& RequestOf(core::ClassIndex job_class) const;
-  /// The requested pool in which this task placement lies; empty if the job requested no pool.
+  /// Returns which of the job's requested pools the node of this placement is in; empty if the job requested no pool.
   std::string PoolOf(JobId running, const core::TaskPlacement& placed) const;
   std::string WhereText(const std::vector<core::TaskPlacement>& placements) const;
   Reason ReasonFor(const core::Start& start, const WaitingEntry& entry) const;

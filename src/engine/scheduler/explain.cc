@@ -122,7 +122,8 @@ class Completion {
       : scheduler_(scheduler), entry_(entry), now_(now) {}
 
   void AddTo(std::vector<core::Blocker>& blockers) const {
-    // The entry states its own begin time below: jobs with other begin times may share what the core found.
+    // The begin time in these blockers may be that of another job of the same class, so it is removed. The job's own
+    // begin time is added below.
     std::erase_if(blockers, [](const core::Blocker& one) { return one.kind == BlockerKind::kBeginTime; });
     for (core::Blocker& blocker : blockers) Reword(blocker);
     std::vector<core::Blocker> own = OwnBlockers(entry_, now_);
@@ -152,7 +153,7 @@ class Completion {
     blockers.insert(blockers.begin(), std::move(never));
   }
 
-  // No present node could ever run it, but a node that may be requested could.
+  // Replaces the blocker that no present node can ever run the job, because a node that may be requested could run it.
   void AwaitOffer(std::vector<core::Blocker>& blockers) const {
     std::erase_if(blockers, [](const core::Blocker& one) { return one.kind == BlockerKind::kImpossible; });
     core::Blocker awaits;
@@ -254,7 +255,8 @@ core::Explanation ExplainEntry(const Scheduler& scheduler, const WaitingEntry& e
     answer.start = {.basis = "no estimate: it waits for a node of a provider"};
   else if (is_impossible)
     answer.start = {.basis = scheduler.has_many() ? "never on this cluster as it is" : "never on this server as it is"};
-  // An elastic job would still take what it can get.
+  // If a smaller minimum is suggested for an elastic job, adds its maximum ("--gpus 2..8"): the job still takes more
+  // GPUs if it can.
   if (answer.change && answer.change->kind == core::ChangeKind::kFewerGpus && entry.request.max_gpus > 0) {
     const std::size_t end = std::min(answer.change->text.find(" ("), answer.change->text.size());
     answer.change->text.insert(end, ".." + std::to_string(entry.request.max_gpus));

@@ -15,13 +15,13 @@
 
 namespace divvy {
 
-/// core::Explain of the scheduler as its last decision left it, with the blockers that only the controller knows:
-/// holds, dependencies, and elastic jobs that were asked to give back GPUs. `spread` says how long similar jobs ran;
-/// optional.
+/// Explains why a job waits and when it will start, as of the scheduler's last decision. Unlike core::Explain, the
+/// blockers include holds, dependencies, and elastic jobs that were asked to release GPUs. `spread`: optional; returns
+/// how long similar jobs ran.
 core::Explanation Explain(const Scheduler& scheduler, JobId entry, Time now, const core::SpreadOf& spread = {},
                           std::uint64_t members_before = 0);
 
-/// Only the start that Explain reports, which costs less. An empty estimate for a job that does not wait.
+/// Returns only the estimated start of Explain, which costs less. Empty for a job that does not wait.
 core::Estimate StartOf(const Scheduler& scheduler, JobId entry, Time now, const core::SpreadOf& spread = {});
 
 /// The blocker that Explain would name first, without its holders, for listings of many jobs at one moment. Jobs with
@@ -30,7 +30,7 @@ core::Estimate StartOf(const Scheduler& scheduler, JobId entry, Time now, const 
 class FirstBlockers {
  public:
   FirstBlockers(const Scheduler& scheduler, Time now);
-  /// Nothing: the next decision starts the job. Requires: it waits.
+  /// Returns the first thing that keeps the waiting job from starting; nullopt if the next scheduling cycle starts it.
   std::optional<core::Blocker> Find(JobId entry);
 
  private:
@@ -45,8 +45,8 @@ class FirstBlockers {
   std::map<Like, std::optional<core::Blocker>> known_;
 };
 
-/// Refuses a fraction that a GPU with so much memory cannot give. `whose` names the GPU: "the largest of this server",
-/// "GPU 3".
+/// Fails if a GPU with this much memory cannot give this fraction. `whose`: names the GPU in the error, such as "the
+/// largest of this server" or "GPU 3".
 Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::string& whose);
 
 /// Refuses with kLimitExceeded what the present nodes could never run; the message names the nearest possible request:
@@ -54,15 +54,16 @@ Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::stri
 /// count as present, because they may come back. `pool`: only nodes of this pool; empty: all nodes. A request that fits
 /// on nodes that could be added (Scheduler::SetOffers) is possible.
 Status CheckFeasible(const Scheduler& scheduler, const Request& request, const std::string& pool = {});
-/// The same without nodes that could be added.
+/// Like CheckFeasible, but also refuses a request that would only fit on nodes that could be added.
 Status CheckFeasibleHere(const Scheduler& scheduler, const Request& request, const std::string& pool = {});
 
-/// Refuses what the limit or the quota of the team, or of a team above it, never allows; the message says what would
-/// have to change.
+/// Fails if the limit or the quota of the team, or of a team above it, never allows the request. The error says what
+/// would have to change.
 Status CheckTeamFeasible(const Scheduler& scheduler, const Request& request, const std::string& pool,
                          const std::string& team, Preemptible preemptible);
 
-/// Waiting entries in queue order, those that are not queued last; at most `limit` of them (0: all).
+/// Returns waiting jobs and arrays in queue order, at most `limit` of them (0: all). Those that cannot start yet, such
+/// as held ones, come last.
 std::vector<JobId> QueueOrder(const Scheduler& scheduler, Time now, std::size_t limit);
 
 }  // namespace divvy

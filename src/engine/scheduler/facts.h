@@ -152,15 +152,15 @@ struct RunningJob {
     return gang.empty() ? std::vector<NodeResources>{{node, gpus, request.tasks, cpus, memory, {}, share, slice}}
                         : gang;
   }
-  /// GPUs on all nodes; a GPU of which it holds a fraction counts as one.
+  /// Returns how many GPUs the job holds on all nodes; a GPU of which it holds a fraction counts as one.
   int gpu_count() const {
     int count = 0;
     for (const NodeResources& place : gang) count += place.gpus.size();
     return gang.empty() ? gpus.size() : count;
   }
-  /// GPUs on all nodes in ten-thousandths, fractions included.
+  /// Returns how much of GPUs the job holds on all nodes, in ten-thousandths of a GPU.
   std::int64_t gpu_parts() const { return std::int64_t{gpu_count()} * share.ten_thousandths(); }
-  /// Counts against the limit on jobs without GPUs.
+  /// Returns true if the job counts against the limit on jobs without GPUs.
   bool is_cpu_job() const { return gpu_count() == 0 && !is_displaced; }
   GpuSet gpus_on(NodeIndex which) const {
     for (const NodeResources& place : gang) {

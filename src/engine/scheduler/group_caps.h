@@ -10,19 +10,19 @@
 
 namespace divvy {
 
-/// The name of a group in messages. A group that users named gets a prefix: "group train" for "train". The names of
-/// the other groups have one already: "array 7", "user ada", "team vision", "pool big".
+/// Returns the name of a group for messages. A group that users named gets a prefix: "group train" for "train". The
+/// names of other groups have a prefix already: "array 7", "user ada", "team vision", "pool big".
 std::string CapText(const std::string& group);
 
 /// The core's limits of groups, by group name. An unused index is given to the next name, so that the number of limits
 /// follows the number of present arrays, not of all arrays ever seen.
 class GroupCaps {
  public:
-  /// Adds a user of `name`.
+  /// Counts one more job or array in the group `name`, and returns the number of the group's limit in `core`.
   core::CapIndex Use(core::Cluster& core, const std::string& name);
   void Leave(const std::string& name);
   void SetLimits(core::Cluster& core, const std::string& name, GroupLimits limits);
-  /// The groups that have a limit.
+  /// Returns the limits of all groups that have one, by group name.
   std::map<std::string, GroupLimits> limits() const;
 
  private:

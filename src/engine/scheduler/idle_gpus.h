@@ -16,17 +16,17 @@ class IdleGpus {
  public:
   IdleGpus(const Scheduler& scheduler, Time now);
 
-  /// GPUs that take new work of any job.
+  /// Idle GPUs of the node that any job may use.
   GpuSet free(NodeIndex node) const { return nodes_[node].free; }
-  /// GPUs that take new work only of the owner of an advance reservation.
+  /// Idle GPUs of the node that only the owner of an advance reservation may use now.
   GpuSet reserved(NodeIndex node) const { return nodes_[node].reserved; }
-  /// Idle GPUs of a node that one job has exclusively.
+  /// Idle GPUs of the node that no other job may use, because one job has the node exclusively.
   GpuSet unused(NodeIndex node) const { return nodes_[node].unused; }
-  /// The active advance reservation that keeps a reserved GPU.
+  /// Returns the advance reservation that keeps this GPU for its owner now; nullopt if there is none.
   std::optional<std::uint64_t> AdvanceReservationOf(NodeIndex node, GpuIndex gpu) const;
-  /// The job that has the node exclusively because of its pool.
+  /// Returns the job that has the node exclusively because of its pool; nullopt if there is none.
   std::optional<JobId> AloneOn(NodeIndex node) const;
-  /// The number of free (reserved) GPUs on all nodes.
+  /// Returns the number of GPUs of free(), or of reserved(), on all nodes.
   int free_count() const;
   int reserved_count() const;
 
@@ -41,7 +41,8 @@ class IdleGpus {
   std::map<NodeIndex, JobId> alone_;
 };
 
-/// The GPUs of an advance reservation; they may still change before it begins. Empty if there is no such reservation.
+/// Returns the GPUs of an advance reservation, by node. They may still change before it begins. Empty if there is no
+/// such reservation.
 std::vector<NodeResources> PlacesOfReservation(const Scheduler& scheduler, std::uint64_t advance);
 
 }  // namespace divvy

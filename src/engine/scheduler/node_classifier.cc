@@ -45,7 +45,8 @@ std::vector<std::string> FeaturesOf(const NodeUsage& node) {
 // node, and up to 999 jobs without CPUs fit on one besides jobs that use all of its CPUs.
 constexpr std::int32_t kSpareMilli = 999;
 
-// No label has such a name.
+// Returns the feature that stands for nodes with this many CPUs. No label of a user has such a name, because it begins
+// with '='.
 std::string SizeFeature(int cpus) { return "=cpus=" + std::to_string(cpus); }
 
 }  // namespace
@@ -298,7 +299,8 @@ core::ResourceRequest NodeClassifier::UseComponents(core::ResourceRequest resour
       groups.push_back(std::move(group));
     }
   }
-  // Must come last: a later filter may have split a class that an earlier one accepts.
+  // The accepted node classes are set last, because a filter that is added later may split a class that an earlier one
+  // accepts.
   for (core::TaskGroup& group : groups) {
     for (std::size_t i = 0; i < group.filters.size(); ++i)
       group.alternatives[i].models = class_index_.Accepted(group.filters[i]);

@@ -40,25 +40,26 @@ class NodeClassifier {
                             const std::vector<ModelSpeed>& learned, std::vector<core::FilterIndex>& used,
                             std::string* why = nullptr);
   void Leave(const std::vector<core::FilterIndex>& used);
-  /// Adds another user of filters that are already in use.
+  /// Counts one more use of filters that are already in use (see Use).
   void UseAgain(const std::vector<core::FilterIndex>& used);
   /// All pools of the node, configured ones and those of its label, in ascending order, as of the last Add or Change.
   /// Requires: the node was added.
   const std::vector<std::string>& PoolsOf(NodeIndex node) const { return pools_of_[node]; }
   /// True if jobs of this pool have their nodes exclusively.
   bool IsExclusive(const std::string& pool) const;
-  /// The number of distinct CPU counts of nodes, summed over exclusive pools. Each is an alternative of its own in
-  /// requests.
+  /// Returns how many different CPU counts the nodes of each exclusive pool have, summed over these pools. A request
+  /// for such a pool has an alternative for each.
   std::size_t exclusive_sizes() const;
-  /// The number of things for which requests have separate alternatives: exclusive_sizes() and MIG profiles by model.
+  /// Returns the sum of exclusive_sizes() and of the MIG profiles of all GPU models: for each of these, a request may
+  /// have an alternative of its own.
   std::size_t told_apart() const;
   core::NodeClassIndex& class_index() { return class_index_; }
   const core::NodeClassIndex& class_index() const { return class_index_; }
 
  private:
   /// Groups the accepted GPU models by speed, the fastest group first. Speeds come from the request, or else from
-  /// `learned`. Returns nothing if fewer than two speeds are known. Learned speeds never make a job wait: models of
-  /// unknown speed come last, followed by any mix of models.
+  /// `learned`. Returns an empty list if fewer than two speeds are known. Learned speeds never make a job wait: models
+  /// of unknown speed come last, followed by any mix of models.
   std::vector<core::AtSpeed> FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned) const;
 
   /// For a fraction given by memory: groups GPU models by the fraction that this memory is of each.

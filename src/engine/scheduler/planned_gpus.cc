@@ -35,7 +35,7 @@ class Planner {
     for (std::size_t i = 0; i < tenants_.size(); ++i) {
       if (tenants_[i].gpus.Contains(gpu)) on.push_back(i);
     }
-    // The largest first, because it is the hardest to place.
+    // Moves the tenant with the largest fraction first, because it is the hardest to place.
     std::ranges::stable_sort(on, [&](std::size_t a, std::size_t b) { return tenants_[a].share > tenants_[b].share; });
     return on;
   }
@@ -118,7 +118,7 @@ bool EmptyOne(Planner& planner, const NodeUsage& node) {
     const auto gpu = static_cast<GpuIndex>(index);
     if (planner.is_shared(gpu) && planner.CanBeEmptied(gpu)) shared.push_back(gpu);
   }
-  // The emptiest first; ties go to the highest index.
+  // Tries to empty the GPU with the most room first; of equal ones, the one with the highest index.
   std::ranges::sort(
       shared, [&](GpuIndex a, GpuIndex b) { return std::pair(planner.room(b), b) < std::pair(planner.room(a), a); });
   for (const GpuIndex gpu : shared) {

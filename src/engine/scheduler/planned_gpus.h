@@ -23,15 +23,16 @@ struct PlannedMove {
   GpuSet gpus;
 };
 
-/// Returns the tenants to be counted on other GPUs, in an order in which every single move fits. `tenants`: those of
-/// `node` that may be counted elsewhere; all others with fractions of its GPUs stay as they are. A GPU is emptied if
-/// everything on it fits on other GPUs that are already shared. No tenant moves to a GPU that takes no work, unless it
-/// is there and cannot leave (`stays`), or to a GPU that is `cut` into MIG instances.
+/// Plans which tenants (jobs with GPU fractions) of the node are counted on other GPUs, so that GPUs become free for
+/// whole-GPU jobs. Returns them in an order in which each fits when its turn comes. `tenants`: those that may be
+/// counted on another GPU; all other tenants of the node stay as they are. A GPU is emptied if everything on it fits on
+/// other GPUs that are already shared. No tenant is planned on a GPU that takes no work, unless it is there and cannot
+/// leave (`stays`), or on a GPU divided into MIG instances (`cut`).
 std::vector<PlannedMove> PackPlannedGpus(const NodeUsage& node, const std::vector<PlannedTenant>& tenants, GpuSet cut);
 
 /// Returns the best other GPU of the same model and memory as `from` for a fraction `share`: the one with the least
 /// sufficient room, shared GPUs before free ones. Only GPUs that take work and are in neither `own` nor `cut` qualify.
-/// Nothing if there is none.
+/// nullopt if there is none.
 std::optional<GpuIndex> OtherGpuFor(const NodeUsage& node, GpuIndex from, GpuSet own, GpuSet cut, GpuShare share);
 
 }  // namespace divvy

@@ -148,7 +148,8 @@ void Scheduler::SetNode(NodeIndex node, NodeAttributes attributes, NodeCapacity 
     enter();
     const std::size_t sizes = classifier_.told_apart();
     classifier_.Add(facts_.node(node));
-    // The resource requests of known jobs have no alternative for nodes of such a size.
+    // If the new node has a CPU count or MIG profile that no other node has, requests of known jobs have no alternative
+    // for it, so the core is rebuilt.
     if (classifier_.told_apart() != sizes) return Rebuild(TakeTeams());
     core_.AddNode(FactsOf(node));
     FollowNodeClasses();
@@ -381,7 +382,8 @@ void Scheduler::AdoptInCore(const RunningJob& job) {
   const std::vector<NodeResources> places = PartPlaces(job.request, job.places());
   core::ResourceRequest resources =
       UseRequest(job.id, RequestOfPlaces(job.request, places), job.request, job.pool, job.speeds);
-  // A job that can be resized counts without speeds (core::Resize), so it does from the start.
+  // Speeds of GPU models are ignored for elastic jobs from their start, because a resized job counts without them
+  // (core::Resize).
   if (job.request.is_elastic()) resources.groups.front().speeds.clear();
   if (job.slice.any()) KeepSlice(places.front(), resources);
   resources.pool = LineOf(job.pool);
@@ -558,11 +560,11 @@ bool Scheduler::IsBarredByTeam(JobId waiting) const {
 std::string Scheduler::CheckInvariants() const {
   if (std::string broken = facts_.CheckInvariants(); !broken.empty()) return broken;
   if (std::string broken = core_.CheckInvariants(); !broken.empty()) return "core: " + broken;
-  if (core_.waiting_count() != facts_.waiting_count()) return "core knows other jobs that wait";
-  if (core_.running_count() != facts_.running_jobs().size()) return "core knows other jobs that run";
+  if (core_.waiting_count() != facts_.waiting_count()) return "the core has another number of waiting jobs";
+  if (core_.running_count() != facts_.running_jobs().size()) return "the core has another number of running jobs";
   for (const auto& [id, job] : facts_.running_jobs()) {
     const core::Run* run = core_.running(id);
-    if (run == nullptr) return "core does not know that job " + ToString(id) + " runs";
+    if (run == nullptr) return "in the core, job " + ToString(id) + " does not run";
     std::map<NodeIndex, core::GpuPlace> held;
     for (const core::TaskPlacement& placed : run->placements) {
       core::GpuPlace& place = held[placed.node];
@@ -570,18 +572,19 @@ std::string Scheduler::CheckInvariants() const {
       place.slices |= placed.place.slices;
     }
     for (const NodeResources& place : job.places()) {
-      if (held[place.node] != PlaceIn(place)) return "core has job " + ToString(id) + " on other GPUs";
+      if (held[place.node] != PlaceIn(place)) return "the core has job " + ToString(id) + " on other GPUs";
       held.erase(place.node);
     }
-    if (!held.empty()) return "core has job " + ToString(id) + " on more machines";
+    if (!held.empty()) return "the core has job " + ToString(id) + " on more nodes";
     if (core::RequestedOf(*run) != job.asked_back)
-      return "core does not know what job " + ToString(id) + " is to give back";
-    if (run->started != job.started) return "core has another start of job " + ToString(id);
-    if (run->end != job.known_end) return "core has another end of job " + ToString(id);
-    if (run->is_leaving != job.is_leaving) return "core does not know whether job " + ToString(id) + " is to end";
+      return "the core has other GPUs that job " + ToString(id) + " was asked to release";
+    if (run->started != job.started) return "the core has another start time of job " + ToString(id);
+    if (run->end != job.known_end) return "the core has another end time of job " + ToString(id);
+    if (run->is_leaving != job.is_leaving)
+      return "the core has another answer to whether job " + ToString(id) + " was told to end";
   }
   for (const auto& [id, entry] : facts_.waiting_entries()) {
-    if (!core_.is_waiting(id)) return "core does not know that job " + ToString(id) + " waits";
+    if (!core_.is_waiting(id)) return "in the core, job " + ToString(id) + " does not wait";
   }
   return "";
 }

@@ -33,7 +33,8 @@ namespace divvy {
 
 class Scheduler {
  public:
-  /// Returns the job id of the entry's next member to start. Called once for each start, in start order.
+  /// Function that returns the job id of the next array element (or the job itself) of a waiting entry that starts.
+  /// Called once for each start, in start order.
   using NameMember = std::function<JobId(JobId entry)>;
   /// Half-life of a submission in the demand statistics, in submissions; and the number of submissions that must be
   /// recorded before the statistics are used.
@@ -66,7 +67,7 @@ class Scheduler {
   std::map<std::string, double> TeamUsage(Time now) const;
   void SetTeamUsage(const std::string& team, double usage, Time at);
 
-  /// Adds an entry, or replaces the one of the same id.
+  /// Adds a waiting job or array, or replaces the one with the same id.
   void Put(WaitingEntry entry);
   void Remove(JobId waiting);
   /// Adds a running job that was not waiting (adoption after a restart).
@@ -76,27 +77,29 @@ class Scheduler {
   /// reservation.
   void SetPredictedEnd(JobId running, Time end);
   void SetName(JobId running, std::string name);
-  /// The job was told to end, for whatever reason: its resources will be free soon.
+  /// Records that the job was told to end, for whatever reason, so that its resources will be free soon.
   void SetLeaving(JobId running);
   void Finish(JobId running);
-  /// The running elastic job accepts resizing from now on.
+  /// Records that the running elastic job accepts changes of its GPUs from now on.
   void SetResizable(JobId running);
-  /// The job holds exactly `gpus` from now on, and none of them is asked back. Its other GPUs become free. Requires:
-  /// GPUs that are new to it are free.
+  /// Records that the job holds exactly `gpus` from now on, and is not asked to release any of them. Other GPUs that it
+  /// had become free. Requires: GPUs in `gpus` that it did not have are free.
   void Resize(JobId running, GpuSet gpus);
   /// Sets the running jobs that may be parked now; replaces the earlier ones. Each decision parks some of them if a
   /// newcomer (WaitingEntry::is_newcomer) then starts.
   void SetParkCandidates(std::vector<ParkCandidate> candidates) { facts_.SetParkCandidates(std::move(candidates)); }
-  /// A job that was being parked is away (it has no GPUs), stays (its own), or returns to `gpus`. `memory`: all host
-  /// memory that it holds from now on. Requires: GPUs that are new to it are free, and it is on one node.
+  /// Records the result of parking a job. `gpus`: empty if it has left its GPUs; its own GPUs if it could not be
+  /// parked; or those to which it returns. `memory`: all host memory that it holds from now on. Requires: GPUs in
+  /// `gpus` that it does not have are free, and the job is on one node.
   void SetDisplaced(JobId running, GpuSet gpus, Bytes memory, bool is_displaced);
-  /// GPUs that were asked back, preempted or vacated for a waiting job, which starts on them once they are free.
+  /// Returns the GPUs of the node that running jobs were told to leave for a waiting job, which starts on them once
+  /// they are free.
   GpuSet NominatedOn(NodeIndex node) const;
   /// Sets the fraction that the job has of each of its GPUs. Returns kLimitExceeded and changes nothing if other
   /// tenants leave too little room. Requires: the job has GPU fractions, and `portion` is one.
   Status SetPortion(JobId running, const GpuPortion& portion);
-  /// Counts the job's GPU fractions on these GPUs of its node from now on. Requires: as many GPUs as before, with room
-  /// for the fractions.
+  /// Sets the GPUs of its node on which the job's GPU fractions are counted from now on. Requires: as many GPUs as
+  /// before, with room for the fractions.
   void SetPlannedGpus(JobId running, GpuSet gpus);
 
   /// Keeps `gpus` GPUs for a team, or for one user, between two times; jobs that run over `from` keep what they have.
@@ -107,7 +110,7 @@ class Scheduler {
   /// have these GPUs, or if they are reserved already.
   std::optional<std::uint64_t> ReserveAt(const NodeResources& place, const std::string& team, const std::string& user,
                                          Time from, Time until);
-  /// Ends a reservation of Reserve or ReserveAt, by the id that it returned.
+  /// Ends an advance reservation. `advance`: the id that Reserve or ReserveAt returned.
   void CancelReservation(std::uint64_t advance);
 
   // --- Decisions -----------------------------------------------------------------------------------------------
@@ -131,7 +134,7 @@ class Scheduler {
 
   const std::vector<NodeUsage>& nodes() const { return facts_.nodes(); }
   const NodeUsage& node(NodeIndex node) const { return facts_.node(node); }
-  /// True if agents have added nodes.
+  /// Returns true if there are more nodes than the controller's own.
   bool has_many() const { return facts_.nodes().size() > 1; }
   std::optional<NodeIndex> FindNode(std::string_view name) const;
   std::vector<JobId> holders(NodeIndex node, GpuIndex gpu) const { return facts_.holders(node, gpu); }
@@ -189,7 +192,8 @@ class Scheduler {
   core::ResourceRequest UseRequest(JobId id, core::ResourceRequest resources, const Request& request,
                                    const std::string& pool, const std::vector<ModelSpeed>& speeds);
   void LeaveRequest(JobId id);
-  /// Makes the member `job` a user of the filters of `entry`. If it `is_last`, the entry stops using them.
+  /// Counts the node filters of the waiting `entry` as used by its started member `job`, too. If that `is_last`, the
+  /// entry itself no longer uses them.
   void KeepRequest(JobId entry, JobId job, bool is_last);
   /// Passes changed node classes of `classifier_` on to the core.
   void FollowNodeClasses() const;

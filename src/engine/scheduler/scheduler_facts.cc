@@ -265,16 +265,16 @@ std::string SchedulerFacts::CheckNode(NodeIndex index) const {
   }
   if (owned != node.owned) return "the set of owned GPUs" + where + " is not the sum of the running jobs' GPUs";
   if (sharers != node.sharers)
-    return "those who share GPUs" + where + " are not the running jobs that have parts of them";
+    return "the jobs recorded as sharing GPUs" + where + " are not the running jobs that have fractions of them";
   for (const auto& [gpu, parts] : sharers) {
     GpuShare sum;
     for (const auto& [job, share] : parts) sum = sum + share;
-    if (sum > kWholeGpu) return "GPU " + std::to_string(gpu) + where + " is given away more than once";
+    if (sum > kWholeGpu) return "GPU " + std::to_string(gpu) + where + " is allocated more than once";
   }
   for (std::size_t gpu = 0; gpu < node.owners.size(); ++gpu) {
     const bool is_owned = owned.Contains(static_cast<GpuIndex>(gpu));
     if (!is_owned && node.owners[gpu].is_set())
-      return "GPU " + std::to_string(gpu) + where + " is owned by a job that has it not";
+      return "GPU " + std::to_string(gpu) + where + " is recorded for a job that does not have it";
   }
   if (cpus != node.cpus_claimed) return "the claimed CPUs" + where + " are not the sum of the running jobs' CPUs";
   if (memory != node.memory_claimed)
@@ -291,12 +291,12 @@ std::string SchedulerFacts::CheckInvariants() const {
   std::map<GroupName, std::int64_t> parts_of_group;
   for (const auto& [id, job] : running_) {
     const std::string name = "running job " + ToString(id);
-    if (job.id != id) return name + " is kept under another id";
-    if (!(job.asked_back - job.gpus).empty()) return name + " is to give back a GPU that it does not hold";
+    if (job.id != id) return name + " is stored under another id";
+    if (!(job.asked_back - job.gpus).empty()) return name + " was asked to release a GPU that it does not hold";
     if (job.is_resizable && (job.gpus - job.asked_back).size() < job.request.gpus)
-      return name + " is to keep fewer GPUs than it asked for";
+      return name + " was asked to release so many GPUs that it would have fewer than its minimum";
     const bool agrees = job.gang.empty() || (job.gang.front().node == job.node && job.gang.front().gpus == job.gpus);
-    if (!agrees) return name + " has another first machine than its gang";
+    if (!agrees) return name + " has a first node that is not the first of its node list";
     if (job.is_cpu_job()) cpu_jobs += 1;
     for (const GroupName& group : job.groups) {
       running_of_group[group] += 1;
@@ -308,8 +308,8 @@ std::string SchedulerFacts::CheckInvariants() const {
   std::unordered_map<std::string, std::uint64_t> of_user;
   for (const auto& [id, entry] : waiting_) {
     const std::string name = "waiting job " + ToString(id);
-    if (entry.id != id) return name + " is kept under another id";
-    if (entry.count == 0) return name + " has no member left";
+    if (entry.id != id) return name + " is stored under another id";
+    if (entry.count == 0) return name + " has no waiting job left";
     members += entry.count;
     of_user[entry.user] += entry.count;
   }
@@ -318,10 +318,10 @@ std::string SchedulerFacts::CheckInvariants() const {
   for (const auto& [name, group] : groups_) {
     if (group.running != running_of_group[name]) return "group " + name + " counts other running jobs than it has";
     if (group.gpu_parts != parts_of_group[name]) return "group " + name + " counts other GPUs than its jobs hold";
-    if (!group.is_used()) return "group " + name + " is kept and not used";
+    if (!group.is_used()) return "group " + name + " is stored, but no job is in it";
   }
   for (const auto& [name, count] : running_of_group) {
-    if (count > 0 && !groups_.contains(name)) return "group " + name + " is not kept and runs";
+    if (count > 0 && !groups_.contains(name)) return "group " + name + " has running jobs, but is not stored";
   }
   return "";
 }

@@ -20,7 +20,7 @@
 
 namespace divvy {
 
-/// The GPUs that `request` accepts by type and memory.
+/// Returns the GPUs of a node that `request` accepts by type and memory.
 GpuSet MatchingGpus(const NodeCapacity& capacity, const Request& request);
 /// Sorts the names in ascending order and removes duplicates.
 std::vector<GroupName> Normalised(std::vector<GroupName> groups);
@@ -43,7 +43,7 @@ struct NodeUsage {
   GpuSet present() const { return GpuSet::FirstN(static_cast<int>(capacity.gpus.size())); }
   GpuSet taking() const { return takes_work ? usable : GpuSet(); }
   GpuSet free() const { return taking() - owned; }
-  /// The fraction of a GPU that no job holds.
+  /// Returns the fraction of this GPU that no job holds.
   GpuShare room(GpuIndex gpu) const;
 };
 
@@ -61,19 +61,20 @@ class SchedulerFacts {
 
   void Put(WaitingEntry entry);
   void Remove(JobId waiting);
-  /// Removes one member from `entry`; the entry goes with its last member.
+  /// Removes one waiting job from `entry` (a job or an array); with its last job, the entry itself is removed.
   void Leave(JobId entry);
   void Adopt(RunningJob job);
   void Finish(JobId running);
-  /// The job is asked to give back all of its GPUs, and holds more memory from now on: it is being parked.
+  /// Records that the job is being parked: it was asked to release all of its GPUs, and holds `more_memory` of host
+  /// memory in addition from now on.
   void Park(JobId running, Bytes more_memory);
-  /// The job holds `gpus` from now on and is asked to give back `asked_back`, a subset of them.
+  /// Records that the job holds `gpus` from now on, and was asked to release `asked_back`, a subset of them.
   void Resize(JobId running, GpuSet gpus, GpuSet asked_back);
   RunningJob* find_running(JobId id);
 
   const std::vector<NodeUsage>& nodes() const { return nodes_; }
   const NodeUsage& node(NodeIndex node) const { return nodes_[node]; }
-  /// The job that holds the GPU whole, or the jobs that hold fractions of it.
+  /// Returns the job that holds the whole GPU, or the jobs that hold fractions of it.
   std::vector<JobId> holders(NodeIndex node, GpuIndex gpu) const;
   void SetParkCandidates(std::vector<ParkCandidate> candidates) { park_candidates_ = std::move(candidates); }
   const std::vector<ParkCandidate>& park_candidates() const { return park_candidates_; }
@@ -82,7 +83,7 @@ class SchedulerFacts {
   const std::unordered_map<JobId, WaitingEntry>& waiting_entries() const { return waiting_; }
   const std::map<JobId, RunningJob>& running_jobs() const { return running_; }
   std::uint64_t waiting_count() const { return waiting_count_; }
-  /// The number of a user's jobs that wait. An array counts once for each waiting element.
+  /// Returns the number of the user's waiting jobs. An array counts once for each waiting element.
   std::uint64_t waiting_of(const std::string& user) const;
   GroupLimits group_limits(const GroupName& group) const;
   int group_running(const GroupName& group) const;

@@ -28,7 +28,8 @@ std::optional<std::uint64_t> Scheduler::Reserve(int gpus, const std::string& tea
                                                 Time until, Time now) {
   now_ = std::max(now_, now);
   core::AdvanceReservation advance = AdvanceReservationOf(core_, ++last_reservation_, gpus, from, until);
-  // No owner while it is placed: GPUs that are already kept for the same owner must not be used again.
+  // While resources are searched, the advance reservation has no owner. Otherwise GPUs that are already reserved for
+  // the same owner could be chosen again.
   advance.user = std::numeric_limits<core::UserIndex>::max();
   const auto reserved = core_.Reserve(std::move(advance), now);
   if (!reserved) return std::nullopt;

@@ -16,8 +16,8 @@ namespace divvy {
 /// Compiles `request` with `gpus` GPUs into one task; for a job on several nodes into one task per node, or one per
 /// task of the job. CPUs and memory are rounded up to the core's units.
 core::ResourceRequest ResourceRequestOf(const Request& request, PlacementStrategy placement, int gpus);
-/// Returns what the job holds on a node with `tasks` of its tasks; for a heterogeneous job according to `parts`, if
-/// any.
+/// Returns what the job holds on a node where `tasks` of its tasks run. `parts`: for a heterogeneous job, what each
+/// component has there.
 NodeResources PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks,
                       std::vector<ComponentAllocation> parts = {});
 /// Groups task placements by node, in order of first appearance. `resources`: the request that was placed.
@@ -30,7 +30,7 @@ std::vector<NodeResources> PartPlaces(const Request& request, const std::vector<
 /// group for each run of equal places.
 core::ResourceRequest RequestOfPlaces(const Request& request, const std::vector<NodeResources>& places);
 
-/// The GPUs, and the memory slices of a MIG instance, in the core's representation.
+/// Returns the GPUs of a place, or the memory slices of its MIG instance, in the form that the core of the engine uses.
 core::GpuPlace PlaceIn(const NodeResources& place);
 
 /// Returns the alternative of the group that accepts GPUs of these classes, or the first if none does.
@@ -41,7 +41,7 @@ std::int32_t MebibytesUp(Bytes bytes);
 std::int32_t MebibytesDown(Bytes bytes);
 
 core::Rules RulesOf(const Policy& policy);
-/// The queue rules of a pool: queue policy and tier.
+/// Returns the queue rules of a pool, such as its queue policy and tier, in the form that the core of the engine uses.
 core::PoolRules RulesOf(const Policy& policy, const PoolRow& pool);
 
 }  // namespace divvy

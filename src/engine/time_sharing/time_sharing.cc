@@ -233,7 +233,7 @@ class Deciding {
   void GiveTrial(std::size_t index) {
     const JobView& job = jobs_[index];
     const bool is_waiting = job.phase == Phase::kWaiting;
-    // Where an elder job of the same shape found no place, this one finds none either.
+    // If an older job with the same needs found no place, this one finds none either.
     const auto shape = std::tuple(job.gpus, job.can_park, IsImpatient(job));
     if (is_waiting && (blocked_.contains(shape) || (IsHeldBack(index) && !job.can_park))) {
       has_blocked_ = true;

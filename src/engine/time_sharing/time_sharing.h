@@ -114,14 +114,15 @@ struct Plan {
   Time next_wakeup = kNever;    // When to decide again even if nothing happens. After `now`.
 };
 
-/// "its GPUs are free", "the trial of another job", ...
+/// Returns the reason as text for users: "its GPUs are free", "the trial of another job", ...
 std::string_view ToText(Reason reason);
 
-/// The time that a settled job may still lose. Zero without a contract.
+/// Returns how much time a settled job (one that is protected from losing much more) may still lose by being parked; 0
+/// if no limit of lost time is set.
 Duration BudgetLeft(const JobView& job, const Options& options);
 
-/// Requires: settled jobs have room beside each other on every node, which Decide preserves.
-/// Cost: O(waiting shapes x nodes x running jobs of a node) plus O(jobs).
+/// Decides which jobs start, are parked, return to their GPUs or settle. Requires: on every node, the settled jobs fit
+/// beside each other; the result preserves that. Cost: O(waiting shapes x nodes x running jobs of a node) plus O(jobs).
 Plan Decide(const World& world, Time now, const Options& options);
 
 }  // namespace divvy::time_sharing

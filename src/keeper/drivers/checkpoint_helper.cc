@@ -149,7 +149,7 @@ void Say(int fd, std::string line) {
 }  // namespace
 
 int CheckpointHelperMain(int fd, const std::string& library) {
-  // The helper must see all GPUs, whatever environment the node agent was started with.
+  // The helper process must see all GPUs, even if the node's agent was started with CUDA_VISIBLE_DEVICES.
   ::unsetenv("CUDA_VISIBLE_DEVICES");
   Driver driver;
   const std::string why_not = driver.Load(library);

@@ -96,14 +96,16 @@ void DriverHelpers::Make(Call call) {
   Next();
 }
 
-// A call that is still running would change the state of a process after that state was queried.
+// Returns true if no helper of an earlier keeper runs any more. A driver call of such a helper could change the state
+// of a process after this keeper has queried it.
 bool DriverHelpers::HasPlace() {
   if (place_.empty() || held_.is_open()) return true;
   if (waits_since_ == kNoTime) waits_since_ = loop_.Now();
-  // The old file stays locked, without a name.
+  // Waiting has taken too long: removes the lock file's name and creates a new one. The old file stays locked.
   if (loop_.Now() - waits_since_ > kPlaceTimeout) ::unlink(place_.c_str());
   Descriptor file(::open(place_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  // If this file cannot be created, no record of a move can be written either.
+  // If this file cannot be created, records of moves cannot be written to this folder either, so no tenant will be
+  // moved.
   if (!file.is_open()) return true;
   if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
     held_ = std::move(file);

@@ -32,9 +32,10 @@ class DriverHelpers {
  public:
   static constexpr std::size_t kMostHelpers = 4;
 
-  /// `command` starts a helper, which talks on its standard input (CheckpointHelperMain). `place` is a file that
-  /// helpers keep locked while they live. Helpers of an earlier keeper may still run their last call, so no driver call
-  /// starts before they have ended. An empty `place` skips this wait.
+  /// `command` starts a helper process, which makes the driver calls and is connected by its standard input
+  /// (CheckpointHelperMain). `place` is a file that helpers keep locked while they live. Helpers that an earlier keeper
+  /// started may still be in their last driver call, so no new call starts before they have ended. An empty `place`
+  /// skips this wait.
   DriverHelpers(EventLoop& loop, std::vector<std::string> command, std::string place = "")
       : loop_(loop), command_(std::move(command)), place_(std::move(place)) {}
   ~DriverHelpers();
@@ -42,7 +43,8 @@ class DriverHelpers {
   using Ended = std::function<void(Status)>;
   /// Call this once, before anything else. Passes the driver's capabilities to `then`.
   void Probe(std::function<void(DriverAbilities)> then);
-  /// Each of the following calls `then` exactly once, later. An error carries the driver's message and the pid.
+  /// Queries the checkpoint state of a process. This and the following functions return at once, and call `then`
+  /// exactly once later. An error has the driver's message and the pid.
   void Ask(std::int64_t pid, std::function<void(Result<DriverState>)> then);
   /// Waits for the process's work on the GPU. From then on, calls that submit more work block.
   void Lock(std::int64_t pid, Duration timeout, Ended then);
@@ -51,7 +53,8 @@ class DriverHelpers {
   /// Moves the memory of a locked process to the host and frees its GPUs. `bytes` estimates the amount, for the
   /// timeout.
   void Checkpoint(std::int64_t pid, std::uint64_t bytes, Ended then);
-  /// Restores a checkpointed process, which is locked afterwards. `map` has pairs of old and new UUIDs ("GPU-...").
+  /// Copies the memory of a checkpointed process back to GPUs; the process is locked afterwards. `map`: pairs of the
+  /// UUIDs ("GPU-...") of an old GPU and the one that replaces it. `bytes` estimates the amount, for the timeout.
   void Restore(std::int64_t pid, const std::vector<std::pair<std::string, std::string>>& map, std::uint64_t bytes,
                Ended then);
   void Unlock(std::int64_t pid, Ended then);
@@ -93,7 +96,8 @@ class DriverHelpers {
   int started_ = 0;
 };
 
-/// `library`: a stand-in for libcuda.so.1; empty: the driver's own.
+/// Returns the command line of a helper process. `library`: the path of a stand-in for libcuda.so.1; empty: the
+/// driver's own library.
 std::vector<std::string> CheckpointHelperCommand(const std::string& library);
 /// Entry point of the helper process. Reads one call per line from `fd` and answers each with "ok VALUE" or "error
 /// TEXT", until the peer closes it.

@@ -28,16 +28,16 @@ class EventLoop {
 
   /// Calls `ready` whenever the descriptor is readable, at end of file or in error, until Forget.
   void Watch(int fd, std::function<void()> ready);
-  /// Call this before closing the descriptor.
+  /// Ends Watch for this descriptor. Call this before closing it.
   void Forget(int fd);
 
   /// Calls `then` once at that time, or as soon as possible after it (typically within 60 us).
   TimerId At(Time when, std::function<void()> then);
   TimerId After(Duration wait, std::function<void()> then) { return At(Now() + wait, std::move(then)); }
-  /// Has no effect on a timer that has already fired.
+  /// Cancels a timer of At. Has no effect if it has already fired.
   void Cancel(const TimerId& timer);
 
-  /// Thread-safe. The loop's thread calls `then`.
+  /// Makes the loop's thread call `then` soon. Thread-safe.
   void Post(std::function<void()> then);
 
   /// Runs until Stop, including a Stop called before; it may be called again afterwards. `after_each` runs after each

@@ -56,7 +56,8 @@ GpuWatch::GpuWatch(EventLoop& loop, std::string library, std::function<void(std:
     : shared_(std::make_shared<Shared>()) {
   shared_->loop = &loop;
   shared_->seen = std::move(seen);
-  // Detached, because it may be inside a call that never returns. It keeps the shared state alive itself.
+  // The thread is detached, because it may be inside a driver call that never returns. It keeps the shared state alive
+  // itself.
   std::thread([shared = shared_, library = std::move(library)] {
     std::unique_ptr<GpuProbe> probe;
     for (;;) {

@@ -33,9 +33,10 @@ struct GpuSight {
 
 class GpuWatch {
  public:
-  /// `library`: a stand-in for libnvidia-ml.so.1; empty: the driver's own. The loop's thread calls `seen`.
+  /// `library`: the path of a stand-in for libnvidia-ml.so.1; empty: the driver's own library. The loop's thread calls
+  /// `seen` with each sample.
   GpuWatch(EventLoop& loop, std::string library, std::function<void(std::vector<GpuSight>)> seen);
-  /// Does not wait for a blocked driver call.
+  /// Ends the sampling. Does not wait for a driver call that blocks.
   ~GpuWatch();
 
   /// Sets the GPUs to sample. With an empty set, nothing is sampled.

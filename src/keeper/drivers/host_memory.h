@@ -13,11 +13,12 @@ namespace divvy::keeper {
 
 class HostMemory {
  public:
-  /// The paths of the kernel's files, which tests replace.
+  /// `proc`, `cgroups`: the folders with the kernel's files about memory; tests give others.
   explicit HostMemory(std::string proc = "/proc", std::string cgroups = "/sys/fs/cgroup")
       : proc_(std::move(proc)), cgroups_(std::move(cgroups)) {}
 
-  /// Returns the machine's available memory minus a reserve of one tenth of the total. std::nullopt if unknown.
+  /// Returns how much host memory may still be used: the available memory minus a reserve of one tenth of the total.
+  /// std::nullopt if unknown.
   std::optional<Bytes> Room() const;
   /// Returns the smallest free amount in any of the process's cgroups up to the root (v2 and the v1 memory controller).
   /// Inactive file cache does not count as used. std::nullopt if none has a limit.

@@ -9,7 +9,7 @@ struct Taint {
   std::uint32_t flag;
   const char* text;
 };
-// Neither the library nor the driver can restore these.
+// Features that neither divvy's library nor the driver can restore after a move.
 constexpr Taint kTaints[] = {
     {share::kCollectives, "uses NCCL"},
     {share::kIpc, "uses CUDA IPC"},
@@ -18,7 +18,7 @@ constexpr Taint kTaints[] = {
     {share::kPeers, "uses peer access between GPUs"},
     {share::kGraphicsShared, "shares memory with OpenGL, Vulkan or EGL"},
 };
-// The driver can save and restore these, the library cannot.
+// Features that the driver can save and restore, but divvy's library cannot.
 constexpr Taint kDriverOnly[] = {
     {share::kOwnMapping, "maps memory itself, which needs driver R570 or later to save"},
     {share::kPlainMemory, "has arrays, pools or graph memory, which need driver R570 or later to save"},

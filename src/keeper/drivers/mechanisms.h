@@ -19,12 +19,13 @@ struct Mechanisms {
   bool has_slices = false;     // The driver can create MIG instances.
   std::string why_no_slices;   // Why no GPU here can be divided.
 
-  /// True if the driver can take a process's control state off the GPU, so that nothing remains there.
+  /// True if the driver can save all that a process has on its GPUs in host memory, its CUDA contexts included, so that
+  /// nothing remains on the GPUs.
   bool uses_driver() const { return driver.can_checkpoint; }
   /// Returns "" if a tenant can move to another GPU, else the reason. `flags`: share::Flag values of its processes.
   std::string WhyCannotMove(std::uint32_t flags) const;
   std::string WhyCannotPark(std::uint32_t flags) const;
-  /// Returns the mechanisms for listings.
+  /// Returns the mechanisms by which tenants can be parked and moved on this node, for listings.
   std::vector<wire::KeptMechanism> List() const;
 };
 

@@ -108,7 +108,8 @@ void MpsServers::Settle(GpuIndex gpu) {
   const bool is_start = server.state == State::kDown;
   if (is_start && server.clients.empty()) return;
   if (const Status run = Run(gpu, server, is_start); !run) {
-    // A server that cannot be ended holds nothing that others need.
+    // The control program could not be run, so the server counts as not running. If it was to be ended, that is no
+    // problem: an MPS server without clients holds nothing that others need.
     server.state = State::kDown;
     return Answer(gpu, run);
   }
@@ -171,7 +172,7 @@ void MpsServers::OnEnded(GpuIndex gpu) {
   server.life.Reset();
   server.pid = 0;
   const bool was_start = std::exchange(server.state, State::kDown) == State::kStarting;
-  // The end is requested only once. If the server still runs, it serves the next client.
+  // The server is told to end only once. If it still runs then, it serves the next client.
   if (!was_start && server.clients.empty()) return;
   const bool is_good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (was_start && is_good) server.state = State::kUp;
@@ -185,7 +186,7 @@ void MpsServers::OnEnded(GpuIndex gpu) {
   Settle(gpu);
 }
 
-// Answers all waiting callers. After an error they are no longer clients.
+// Calls the callbacks of all tenants that wait for the server. After an error, these tenants are no longer its clients.
 void MpsServers::Answer(GpuIndex gpu, const Status& status) {
   Server& server = servers_.at(gpu);
   const std::vector<Waiting> told = std::exchange(server.waiting, {});

@@ -25,22 +25,24 @@ namespace divvy::keeper {
 
 class MpsServers {
  public:
-  /// Receives the environment variables that make a process a client: memory limited to the share's request, compute to
-  /// its limit. Receives kFailedPrecondition with the reason if there is no server.
+  /// Callback of Join. It gets the environment variables that make a process a client of the GPU's MPS server, with
+  /// memory limited to the share's request and compute to its limit. Or it gets kFailedPrecondition with the reason why
+  /// there is no server.
   using Joined = std::function<void(const Result<std::vector<std::string>>&)>;
 
-  /// `program`: path of nvidia-cuda-mps-control; empty if not installed. `directory`: for the servers' pipes and logs.
-  /// `timeout`: timeout for one run of the program.
+  /// `program`: path of nvidia-cuda-mps-control; empty if not installed. `directory`: where the servers keep their
+  /// pipes and logs. `timeout`: the maximum time of one run of the program.
   MpsServers(EventLoop& loop, std::string program, std::string directory, Duration timeout = 30s)
       : loop_(loop), program_(std::move(program)), directory_(std::move(directory)), timeout_(timeout) {}
   ~MpsServers();
   MpsServers(const MpsServers&) = delete;
   MpsServers& operator=(const MpsServers&) = delete;
 
-  /// Starts the GPU's server unless one runs, possibly started by an earlier keeper. Calls `joined` once, either
-  /// immediately or from the loop.
+  /// Starts the GPU's MPS server for the tenant, unless one runs already, which an earlier keeper may have started.
+  /// Calls `joined` once, either immediately or from the loop.
   void Join(sharing::TenantId id, GpuIndex gpu, const std::string& uuid, const sharing::Share& share, Joined joined);
-  /// Ends servers without remaining clients. A Join of this tenant that still waits fails with "the job is over".
+  /// Removes the tenant from its MPS servers, and ends those that have no other tenant. If a Join of the tenant still
+  /// waits, it fails with "the job is over".
   void Leave(sharing::TenantId id);
 
  private:

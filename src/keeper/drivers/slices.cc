@@ -72,7 +72,8 @@ Slices::Slices(EventLoop& loop, std::string directory, std::string library, Even
   shared_->events = std::move(events);
   shared_->directory = std::move(directory);
   shared_->library = std::move(library);
-  // Detached, because it may be inside a call that never returns. It keeps the shared state alive itself.
+  // The thread is detached, because it may be inside a driver call that never returns. It keeps the shared state alive
+  // itself.
   std::thread([shared = shared_] { shared->Run(); }).detach();
 }
 
@@ -194,7 +195,7 @@ Result<Slices::Made> Slices::Shared::Make(const Wanted& wanted) {
   return Made{*instance, mig->DeviceFiles(wanted.gpu, instance->id)};
 }
 
-// If the driver cannot answer now, that says nothing about the instance.
+// Checks whether the tenant's MIG instance still exists. A driver that cannot answer now does not mean that it is gone.
 Status Slices::Shared::Look(TenantId tenant, GpuIndex gpu) {
   DIVVY_CHECK(IsReady());
   const auto own = std::ranges::find_if(record.slices, [&](const OwnSlice& one) { return IsOf(one, tenant); });
@@ -203,7 +204,7 @@ Status Slices::Shared::Look(TenantId tenant, GpuIndex gpu) {
   if (!uuid || *uuid != own->gpu) return Unreachable("the driver does not show GPU " + own->gpu);
   DIVVY_TRY(const std::vector<MigInstance> there, mig->Instances(gpu));
   if (std::ranges::find(there, own->uuid, &MigInstance::uuid) != there.end()) return {};
-  // If MIG mode cannot be read, an empty list means nothing.
+  // If it cannot be read whether the GPU is in MIG mode, an empty list of instances does not mean that there are none.
   if (const auto is_on = mig->IsOn(gpu); !is_on) return is_on.error();
   return IsNotThere(own->uuid, gpu);
 }
@@ -257,8 +258,8 @@ Result<MigInstance> Slices::Shared::MakeAt(const Wanted& wanted, const std::stri
   return made;
 }
 
-// An instance that the driver created but could not complete is divvy's and must be destroyed. The same applies if the
-// driver cannot list its instances now.
+// Returns true if the GPU has an instance at this place, or if the driver cannot list its instances. An instance that
+// divvy could create only in part must be destroyed.
 bool Slices::Shared::HasAt(GpuIndex gpu, const GpuSlice& slice) {
   const auto there = mig->Instances(gpu);
   return !there || std::ranges::any_of(*there, [&](const MigInstance& one) {
@@ -292,13 +293,13 @@ Status Slices::Shared::SwitchOff(const std::string& gpu) {
   }
   std::erase(record.switched, gpu);
   WriteUntilDone();
-  // Report it in any case: an earlier attempt may have reported a failure and finds nothing to do now.
+  // Reports success even if there was nothing to do, because an earlier attempt may have reported a failure.
   Post([this, gpu] { events.unmade({TenantId{}, gpu, true, {}}); });
   return {};
 }
 
-// Handles a mode left on by a keeper that died before the first instance was created or after the last one was
-// destroyed.
+// Switches off the MIG mode of GPUs without instances. An earlier keeper may have left it on, because it died before it
+// created the first instance or after it destroyed the last one.
 void Slices::Shared::SwitchIdleOff(int tries) {
   if (!HasRecord() || record.switched.empty()) return;
   bool is_done = true;
@@ -323,7 +324,8 @@ void Slices::Shared::Again(int tries, std::function<void(Shared&)> task) {
   });
 }
 
-// A destroyed instance may still be in the record: a successor then simply finds nothing there.
+// Writes the record, and tries again until that succeeds. Until then it may list a destroyed instance; a later keeper
+// then finds that it is gone.
 void Slices::Shared::WriteUntilDone(int tries) {
   if (!Write()) Again(tries, [tries](Shared& shared) { shared.WriteUntilDone(tries + 1); });
 }
@@ -340,7 +342,7 @@ Status Slices::Shared::UnmakeAll(Unmade& unmade) {
     WriteUntilDone();
   }
   unmade.is_gone = true;
-  // A job that waits for the whole GPU waits for its mode, too. Modes of other GPUs do not matter here.
+  // A job that waits for the whole GPU also waits until its MIG mode is off, if divvy has switched it on.
   if (!record.HasSwitched(unmade.gpu)) return {};
   DIVVY_CHECK(HasDriver());
   return SwitchOff(unmade.gpu);

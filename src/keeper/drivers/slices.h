@@ -39,30 +39,34 @@ class Slices {
   };
   /// Callbacks, called by the loop in the order of the requests.
   struct Events {
-    /// Answers Make. kNotFound: the tenant had a MIG instance, which has disappeared.
+    /// Gets the result of Make. kNotFound: the tenant had a MIG instance, which has disappeared.
     std::function<void(TenantId, const Result<Made>&)> made;
-    /// Answers Look. kNotFound: the instance has disappeared.
+    /// Gets the result of Look. kNotFound: the tenant's MIG instance has disappeared.
     std::function<void(TenantId, const Status&)> looked;
-    /// Answers Unmake. After a failure it is retried, with growing intervals, until it succeeds.
+    /// Gets the result of each attempt to destroy an instance (Unmake). After a failure the attempt is repeated, with
+    /// growing intervals, until it succeeds.
     std::function<void(const Unmade&)> unmade;
-    /// Reports whether a capable driver is available, or the reason why not. Called again when that changes.
+    /// Gets OK if there is a driver that supports MIG, or the reason why there is none. Called again when that changes.
     std::function<void(const Status&)> probed;
   };
-  /// `library`: a stand-in for libnvidia-ml.so.1; empty: the driver's own.
+  /// `directory`: where the instances are recorded. `library`: the path of a stand-in for libnvidia-ml.so.1; empty: the
+  /// driver's own library.
   Slices(EventLoop& loop, std::string directory, std::string library, Events events);
-  /// Does not wait for a blocked driver call.
+  /// Ends the thread that calls the driver. Does not wait for a driver call that blocks.
   ~Slices();
 
-  /// Creates an instance, or returns the one that the tenant already has.
+  /// Creates a MIG instance for the tenant, or finds the one that it already has. Events::made gets the result.
   void Make(Wanted wanted);
-  /// Checks whether the tenant's instance still exists.
+  /// Checks whether the tenant's MIG instance still exists. Events::looked gets the result.
   void Look(TenantId tenant, GpuIndex gpu);
-  /// Destroys the tenant's instance. After the last one on the GPU, switches MIG mode off if divvy had switched it on.
+  /// Destroys the tenant's MIG instance. After the last one on the GPU, switches MIG mode off if divvy had switched it
+  /// on.
   void Unmake(TenantId tenant, GpuIndex gpu);
-  /// Destroys instances that an earlier keeper created for tenants other than these. Events::unmade follows for each
-  /// instance, and for each GPU whose MIG mode it left on.
+  /// Destroys the MIG instances that an earlier keeper created, except those of `tenants`. Events::unmade is called for
+  /// each instance, and for each GPU whose MIG mode that keeper left on.
   void KeepOnly(std::set<TenantId> tenants);
-  /// The directory is gone: nothing is recorded any more, and this keeper will have no successor.
+  /// Call this when the keeper's directory was deleted: no further record is written, since no later keeper can read
+  /// it.
   void Abandon();
 
  private:

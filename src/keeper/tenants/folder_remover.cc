@@ -54,7 +54,7 @@ bool FolderRemover::Remove(const std::string& path) {
   try {
     thread_ = std::thread([this] { Run(); });
   } catch (const std::system_error&) {
-    // Removed with the next folder, or at the next start.
+    // The folder could not be removed now. That is tried again with the next folder, or when a keeper starts.
   }
   return true;
 }

@@ -13,7 +13,7 @@ namespace divvy::keeper {
 class FolderRemover {
  public:
   FolderRemover() = default;
-  /// Stops immediately. The next start finds leftovers by their name (IsLeftOver).
+  /// Stops removing files at once. The next keeper finds the remaining folders by their names (IsLeftOver).
   ~FolderRemover();
 
   /// Renames the folder to PATH.gone.N at once and removes it soon after. Returns true if nothing is left at `path`.

@@ -30,7 +30,8 @@ void Gates::Join(Tenant& tenant, unsigned device, GpuIndex gpu, const sharing::S
   place.members[tenant.id()].device = device;
   const Time now = loop_.Now();
   place.turns.Add(tenant.id(), share.compute_request, share.compute_limit, share.is_interactive, now);
-  // If it is alone, its gate opens before its first launch. Next to others, it gives the turn away at once.
+  // A new tenant counts as waiting for the GPU. If it is alone there, its gate thus opens before its first launch; next
+  // to others, it gives its turn away at once.
   if (is_new) place.turns.OnWants(tenant.id(), now);
   PassOverEmpty(place);
   place.is_changed = true;
@@ -115,7 +116,8 @@ void Gates::EndDrainIfAll(Place& place) {
   for (auto& [id, member] : place.members) {
     if (!member.overrun || !member.overrun->awaited.empty()) continue;
     member.overrun.reset();
-    // If it is draining again, the end of that drain covers both.
+    // The end of the work of the earlier turn is reported, unless the tenant's present turn is ending too: then the end
+    // of that one covers both.
     if (!place.drain || place.drain->tenant != id) place.turns.OnDrained(id, loop_.Now());
     place.is_changed = true;
   }
@@ -158,7 +160,7 @@ void Gates::LookForStopped(GpuIndex gpu, sharing::TenantId id, std::uint64_t num
 
 void Gates::Settle() {
   for (auto& [gpu, place] : places_) {
-    // A drain that ends at once, because no process has to answer, is a new fact.
+    // A turn may end at once, because no process has unfinished work. Then the next turn must be decided, too.
     for (int round = 0; place.is_changed && round < 8; ++round) Settle(gpu, place);
   }
 }
@@ -169,7 +171,7 @@ void Gates::Settle(GpuIndex gpu, Place& place) {
   if (decision.drains && (!place.drain || place.drain->tenant != *decision.drains))
     BeginDrain(gpu, place, *decision.drains);
   if (decision.hung) {
-    // Stop waiting for it; its time is still charged to it.
+    // Stops waiting until the tenant's work is done. The GPU time is still charged to the tenant.
     if (place.drain) place.members.at(*decision.hung).overrun = *std::exchange(place.drain, std::nullopt);
     place.turns.OnOverrun(*decision.hung, loop_.Now());
     place.is_changed = true;

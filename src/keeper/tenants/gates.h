@@ -18,9 +18,11 @@ class Gates {
   explicit Gates(EventLoop& loop) : loop_(loop) {}
   ~Gates();
 
-  /// Adds the tenant's device to the turns on `gpu`. A repeated call updates its share.
+  /// Lets the tenant use `gpu`, as its device number `device`, in turns with the other tenants there. A repeated call
+  /// updates its share.
   void Join(Tenant& tenant, unsigned device, GpuIndex gpu, const sharing::Share& share);
-  /// Removes the tenant's device from the turns. From then on the caller controls its gate.
+  /// Ends the tenant's turns on this device. From then on the caller opens and closes its gate, which lets its programs
+  /// submit work.
   void Leave(const Tenant& tenant, unsigned device);
 
   void OnAsk(const Tenant& tenant, unsigned device, Slot slot);
@@ -28,12 +30,13 @@ class Gates {
   void OnDrained(const Tenant& tenant, unsigned device, Slot slot, std::uint64_t number);
   void OnGone(const Tenant& tenant, Slot slot);
 
-  /// Writes changed decisions. Call this after reporting facts.
+  /// Decides which tenants have their turn now, and opens and closes their gates. Call this after reporting facts.
   void Settle();
 
-  /// Returns the device's time on its present GPU since it joined.
+  /// Returns the GPU time that the tenant has had on this device since Join.
   Duration Had(const Tenant& tenant, unsigned device) const;
-  /// Returns true if work from an earlier turn still runs. It is charged although other tenants have turns meanwhile.
+  /// Returns true if work that the tenant submitted in an earlier turn still runs. Its time is charged to the tenant,
+  /// although other tenants have their turns meanwhile.
   bool Overruns(const Tenant& tenant, unsigned device) const;
   bool HasNeighbours(const Tenant& tenant, unsigned device) const;
 
@@ -63,7 +66,8 @@ class Gates {
   void BeginDrain(GpuIndex gpu, Place& place, sharing::TenantId id);
   void LookForStopped(GpuIndex gpu, sharing::TenantId id, std::uint64_t number);
   void EndDrainIfAll(Place& place);
-  /// Skips tenants without processes, which could never give their turn away. A tenant that is alone keeps it.
+  /// Ends the turn of a tenant that has no processes, since it could never give the turn away. A tenant that is alone
+  /// on the GPU keeps it.
   void PassOverEmpty(Place& place);
   Drain* DrainOf(Place& place, sharing::TenantId id, std::uint64_t number);
 

@@ -79,7 +79,7 @@ Result<std::unique_ptr<PageMap>> PageMap::Create(int folder, uid_t uid, gid_t gi
   const Descriptor file(::openat(folder, share::kPageFile, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.is_open()) return SystemError("making a tenant's page");
   if (::ftruncate(file.get(), static_cast<off_t>(MappedSize())) != 0) return SystemError("making a tenant's page");
-  // Allocates the blocks now; otherwise a full disk would raise SIGBUS later.
+  // Allocates the file's blocks now. Otherwise a full disk would raise SIGBUS when the page is written.
   if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(MappedSize())); error != 0)
     return LimitExceeded(std::string("making a tenant's page: ") + std::strerror(error));
   if (::geteuid() == 0 && ::fchown(file.get(), uid, gid) != 0) return SystemError("giving a tenant its page");

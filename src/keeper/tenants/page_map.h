@@ -15,9 +15,10 @@ namespace divvy::keeper {
 
 class PageMap {
  public:
-  /// Creates and maps a page with `device_count` devices, all gates shut. `folder`: descriptor of the directory.
+  /// Creates and maps the memory page that the keeper shares with a tenant's processes, with `device_count` devices and
+  /// all gates shut. `folder`: descriptor of the tenant's directory.
   static Result<std::unique_ptr<PageMap>> Create(int folder, uid_t uid, gid_t gid, unsigned device_count);
-  /// Opens the page of an earlier keeper. Errors: kCorruptData if the file is not a valid page.
+  /// Maps the shared-memory page that an earlier keeper created. Errors: kCorruptData if the file is not a valid page.
   static Result<std::unique_ptr<PageMap>> Open(int folder);
   ~PageMap();
   PageMap(const PageMap&) = delete;
@@ -25,12 +26,15 @@ class PageMap {
 
   share::Page& page() { return *page_; }
   const share::Page& page() const { return *page_; }
-  /// Inode of the page's file. A process that maps a file with another inode is not counted in it.
+  /// Inode of the file with the shared-memory page. A process that has mapped a file with another inode does not use
+  /// this page.
   std::uint64_t inode() const { return inode_; }
-  /// False after the file was truncated or its header overwritten. The mapping is then private memory.
+  /// False after a program has truncated the page's file or overwritten its header. A truncated page is replaced by
+  /// private memory.
   bool is_sound() const;
 
-  /// Tries for a short time, at most kLockWaitNs. Without the lock, single words may still be written.
+  /// Tries to lock the page, for at most kLockWaitNs nanoseconds. Returns true on success. Single words may be written
+  /// without the lock.
   bool Lock();
   void Unlock();
   /// Takes the lock away from its holder: a process that died, or one that stopped while holding it.

@@ -14,11 +14,11 @@ struct Peer {
   Descriptor life;  // pidfd. Closed: the process could not be identified reliably.
 };
 
-/// Returns the process that connected. Before Linux 6.5 the kernel reports only its pid. The pid must then belong to a
-/// live process of the same user, which may be a different process of that user.
+/// Returns the process at the other end of the socket `link`. Before Linux 6.5 the kernel reports only its pid. The pid
+/// must then belong to a live process of the same user, which may be a different process of that user.
 Peer PeerOf(int link);
 
-/// Returns true if the process of this pidfd has ended, reaped or not.
+/// Returns true if the process of the pidfd `life` has ended, even if its parent has not collected its exit status yet.
 bool HasEnded(int life);
 
 }  // namespace divvy::keeper

@@ -55,9 +55,9 @@ class Records {
   Status Write(const RecordedTenant& tenant) const;
   Status Write(const RecordedNode& node) const;
   void Forget(sharing::TenantId id) const;
-  /// Returns an empty node if there is no file yet.
+  /// Reads the record of the node: its jobs with whole GPUs. Empty if there is no file yet.
   Result<RecordedNode> ReadNode() const;
-  /// Moves an unreadable node file aside. Returns where it was put, as the end of a sentence.
+  /// Renames the node's record, which cannot be read. Returns its new path, as the end of a sentence.
   std::string PutNodeAside() const;
   struct Found {
     std::vector<RecordedTenant> tenants;

@@ -49,7 +49,8 @@ void Relocation::Start() {
       });
       return;
     }
-    // It would be left behind on the old GPU, or on the host with its gate open.
+    // This process could not be moved with the tenant: it would be left on the old GPU, or in host memory although its
+    // calls are not blocked.
     why_ = "a process of the job runs without a connection to the keeper";
     if (way_ == Way::kDown || tenant_.IsMissingAny(plan_.left)) return End(sharing::Outcome::kUnchanged);
   }
@@ -62,8 +63,9 @@ void Relocation::Start() {
   Advance();
 }
 
-// The library blocks a program that starts CUDA while its tenant is away, so most newcomers have nothing yet. A process
-// that could not dial before may have worked on the tenant's old GPU.
+// Handles a process that connects during the move. Most have no GPU memory yet, because the library blocks programs
+// that start CUDA while their tenant is moved. But a process that could not connect before may have worked on the
+// tenant's old GPU.
 void Relocation::OnCame(Slot slot) {
   TenantProcess& process = tenant_.processes().at(slot);
   if (process.uuids.empty()) process.uuids = plan_.from;
@@ -115,7 +117,7 @@ void Relocation::Advance() {
 
 void Relocation::Step() {
   const std::uint64_t step = ++step_;
-  // Late processes go to the tenant's new place, which is already recorded.
+  // Processes that connected late are moved to the tenant's new GPUs, which are already recorded.
   const Status noted = is_late_pass_ ? hooks_.note(true, plan_.to) : hooks_.note(is_upwards(), onto());
   if (!noted && !is_late_pass_ && (way_ == Way::kDown || way_ == Way::kUp)) {
     return StayBehindRecord(noted.error().message);
@@ -176,8 +178,8 @@ void Relocation::AwaitLibraries(Duration timeout, Duration waited) {
   });
 }
 
-// Without a record a successor would not know about this step. It is skipped, and the tenant returns to the recorded
-// state.
+// The record of this step could not be written, so a restarted keeper would not know of it. The step is skipped, and
+// the tenant returns to the recorded state.
 void Relocation::StayBehindRecord(const std::string& why) {
   if (why_.empty()) why_ = why;
   if (way_ == Way::kUp) {
@@ -201,7 +203,7 @@ void Relocation::TellLibrary(Slot slot, share::Word word) {
   }
 }
 
-// A stopped process does not answer, and may stay stopped for days.
+// Fails the move of processes that are stopped (SIGSTOP): they do not answer, and may stay stopped for days.
 void Relocation::LookAtThoseThatStand() {
   std::set<Slot> standing;
   for (const auto& [id, slot] : told_) {
@@ -319,7 +321,7 @@ void Relocation::OnGone(Slot slot) {
   late_.erase(slot);
   failed_now_.erase(slot);
   const bool was_told = std::erase_if(told_, [slot](const auto& sent) { return sent.second == slot; }) > 0;
-  // A driver call in flight for it still ends by itself.
+  // If a driver call for the ended process is still running, its end is awaited; it ends by itself.
   if (was_told && told_.empty() && with_driver_.empty()) OnStepEnd();
 }
 
@@ -356,7 +358,8 @@ void Relocation::TurnBack() {
       depth = std::max<int>(depth, kEmptied);
     }
   }
-  // A late process cannot be left on the host alone, so all go there.
+  // A process that connected late could not return to the GPUs. It cannot stay in host memory alone, so all processes
+  // of the tenant are moved there.
   if (way_ == Way::kHold && is_late_pass_) {
     for (const auto& [slot, process] : tenant_.processes()) taking_part_.insert(slot);
   }

@@ -28,8 +28,9 @@ struct RelocationPlan {
 };
 
 struct RelocationHooks {
-  /// Called before each step to write the record for a successor. `is_returning`: processes are being restored onto
-  /// `onto`. If the record cannot be written, the step is skipped, unless it leads back to the recorded state.
+  /// Called before each step, to write the tenant's record from which a restarted keeper would continue.
+  /// `is_returning`: the step copies processes back to the GPUs `onto`. If the record cannot be written, the step is
+  /// skipped, unless it leads back to the recorded state.
   std::function<Status(bool is_returning, const std::vector<std::string>& onto)> note;
   /// Called once, when the move has succeeded or failed. The callback may destroy the Relocation.
   std::function<void(sharing::Done)> ended;
@@ -43,13 +44,14 @@ class Relocation {
   Relocation(const Relocation&) = delete;
   Relocation& operator=(const Relocation&) = delete;
 
-  /// First waits for live processes that have not dialled this keeper yet.
+  /// Begins the move. First waits for processes of the tenant that have not connected to this keeper yet.
   void Start();
   /// Handles kDone: a process has copied its memory to the host, or back, as the last command to it said; or failed.
   void OnDone(Slot slot, const share::Message& done);
-  /// Handles a process that has ended.
+  /// Handles the end of one of the tenant's processes during the move.
   void OnGone(Slot slot);
-  /// Handles a process that connects during the relocation. It may have memory on the GPUs being left.
+  /// Handles a process of the tenant that connects during the move. It may have memory on the GPUs that the tenant
+  /// leaves.
   void OnCame(Slot slot);
   const RelocationPlan& plan() const { return plan_; }
 
@@ -75,7 +77,7 @@ class Relocation {
   /// Returns the time to move the bytes of the plan at this rate.
   Duration TimeFor(std::uint64_t bytes_per_second) const;
   void AwaitLibraries(Duration timeout, Duration waited);
-  /// Returns the CPU time of the processes that have not answered.
+  /// Returns the CPU time, in clock ticks, of each process that has not answered its command yet.
   std::map<Slot, std::uint64_t> CpuTicksOfTold() const;
   void LookLater();
   const std::vector<std::string>& onto() const { return way_ == Way::kUp ? plan_.to : plan_.from; }

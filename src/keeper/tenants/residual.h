@@ -13,10 +13,10 @@ namespace divvy::keeper {
 /// residual.
 class ResidualSights {
  public:
-  /// Adds a sample. `has`: the bytes of the process by the driver's count, made at some moment since the last call;
-  /// `said`: the bytes that the process reports now. Returns `residual` clamped to the range covered by the bounds of
-  /// this sample and the last one. Thus neither allocations and frees between samples nor a half-created context
-  /// changes it. All values are in bytes.
+  /// Adds a sample of a process's GPU memory, to find its residual: what it has beyond its own allocations. `has`: the
+  /// bytes by the driver's count, made at some moment since the last call; `said`: the bytes that the process itself
+  /// reports now. Returns `residual` clamped to the range that this sample and the last one allow. So allocations and
+  /// frees between samples, or a half-created context, do not change it.
   std::uint64_t Follow(std::uint64_t residual, std::uint64_t has, std::uint64_t said) {
     const auto beyond = [has](std::uint64_t bytes) { return has > bytes ? has - bytes : 0; };
     const std::uint64_t least = beyond(std::max(said, said_));

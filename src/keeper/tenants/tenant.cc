@@ -127,7 +127,8 @@ std::optional<std::uint64_t> Tenant::SetCeiling(unsigned device, std::uint64_t b
   if (map_ == nullptr) return ours.ceiling = bytes;
   share::Page& page = map_->page();
   if (bytes >= ours.ceiling) {
-    // A raise needs no lock: it cannot mislead the lock's holder.
+    // Raising the ceiling needs no lock, since it is no problem for a process that holds the lock and has read the old
+    // value.
     ours.ceiling = std::max(bytes, Used(device));
     Store(page.devices[device].ceiling, ours.ceiling);
     return ours.ceiling;
@@ -183,7 +184,8 @@ bool Tenant::IsMissingAny(const std::set<std::int64_t>& pids) const {
 
 void Tenant::ExpectAway(std::int64_t pid, unsigned device, std::uint64_t bytes) {
   for (auto& [slot, missing] : missing_) {
-    // A process that has the memory in its page again had returned before that could be recorded.
+    // If the process already counts the memory as on the GPU again, it had returned, but the earlier keeper could not
+    // record that.
     const bool is_back = UsedBy(slot, device) >= bytes;
     if (missing.pid == pid && !is_back) missing.away[device] = std::min(bytes, devices_[device].limit);
   }

@@ -74,13 +74,13 @@ struct TenantEvents {
 
 class Tenant {
  public:
-  /// Creates folder `directory`/JOB.ATTEMPT with page and socket, completely or not at all. `devices`: the initial
-  /// values.
+  /// Creates the tenant's folder `directory`/JOB.ATTEMPT with its shared-memory page and its socket, completely or not
+  /// at all. `devices`: the initial values in the page.
   static Result<std::unique_ptr<Tenant>> Create(EventLoop& loop, FolderRemover& remover, const std::string& directory,
                                                 sharing::TenantId id, uid_t uid, gid_t gid,
                                                 std::vector<TenantDevice> devices);
-  /// Takes over a tenant of an earlier keeper. Its page is kept, and its slots wait for their processes. A broken page
-  /// is not an error; has_page() is false then. Errors: kNotFound if the folder is gone.
+  /// Takes over a tenant of an earlier keeper. Its shared-memory page is kept, and its processes will connect again. A
+  /// broken page is not an error; has_page() is false then. Errors: kNotFound if the folder is gone.
   static Result<std::unique_ptr<Tenant>> Adopt(EventLoop& loop, FolderRemover& remover, const std::string& directory,
                                                sharing::TenantId id, uid_t uid, std::vector<TenantDevice> devices);
   ~Tenant();
@@ -88,7 +88,7 @@ class Tenant {
   Tenant& operator=(const Tenant&) = delete;
 
   void Listen(TenantEvents events);
-  /// Removes the folder. Call this last.
+  /// Removes the tenant's folder with its shared-memory page and socket. Call this last.
   void RemoveFolder();
 
   sharing::TenantId id() const { return id_; }
@@ -100,35 +100,39 @@ class Tenant {
 
   // --- State visible to its processes --------------------------------------------------------------------------------
 
-  /// Sets the gate and wakes all waiters.
+  /// Sets whether the tenant's processes may submit work to this device, and wakes the threads that wait for it.
   void SetGate(unsigned device, share::Gate gate);
   void SetAllGates(share::Gate gate);
-  /// Sets the ceiling, but never below the present use. Returns the resulting ceiling, which exceeds `bytes` if more is
-  /// in use. Returns std::nullopt if the page is locked; the caller retries.
+  /// Sets how much memory the tenant may use on this device now (its ceiling), but not below the present use. Returns
+  /// the resulting ceiling, which exceeds `bytes` if more is in use. Returns std::nullopt if a process holds the lock
+  /// of the shared-memory page; the caller then tries again later.
   std::optional<std::uint64_t> SetCeiling(unsigned device, std::uint64_t bytes);
   void SetTerms(std::uint64_t request, std::uint64_t limit);
   void SetPlace(unsigned device, const std::string& uuid, std::uint32_t gpu);
-  /// Records that the driver counted `has` bytes for a process since the last call. Returns how many bytes it certainly
-  /// has beyond its own report.
+  /// Records that the driver counted `has` bytes for this process. Returns how many bytes it has at least beyond those
+  /// that it reports itself.
   std::uint64_t SeeMemory(Slot slot, unsigned device, std::uint64_t has);
   void ExpectResidual(unsigned device, std::uint64_t bytes) { devices_[device].expected_residual = bytes; }
-  /// Sets the bytes on the host of a process that an earlier keeper evacuated and that has not dialled yet.
+  /// Sets how many bytes of this process an earlier keeper has moved to host memory. The process has not connected to
+  /// this keeper yet.
   void ExpectAway(std::int64_t pid, unsigned device, std::uint64_t bytes);
-  /// Returns false if the process is not connected or does not read its messages; it is dropped then.
+  /// Sends a message to a process. Returns false if the process is not connected. If it does not read its messages, it
+  /// is disconnected, and the result is false too.
   bool Send(Slot slot, share::Message message);
   void SendAll(const share::Message& message);
 
   // --- Values reported in the page, each limited to a plausible range ------------------------------------------------
 
-  /// Returns the bytes of all processes: their reported memory, including memory on the host, limited to the ceiling,
-  /// plus residuals. If memory is on the host, the bound is the tenant's limit where that is higher.
+  /// Returns the bytes that all processes use on this device. That is the memory that they report, also where it is on
+  /// the host now, plus what the driver counts beyond their report. The reports count at most up to the tenant's
+  /// ceiling, or up to its limit if memory is on the host and the limit is higher.
   std::uint64_t Used(unsigned device) const;
   std::uint64_t UsedBy(Slot slot, unsigned device) const;
   std::uint32_t Flags() const;
   std::uint64_t Launches(Slot slot) const;
   std::uint32_t Waiting(Slot slot) const;
   std::uint32_t Entered(Slot slot) const;
-  /// Returns the number of live processes that have a slot but no connection; they will dial again.
+  /// Returns the number of processes that had registered with an earlier keeper and have not connected to this one yet.
   std::size_t missing() const { return missing_.size(); }
   bool IsMissingAny(const std::set<std::int64_t>& pids) const;
 

@@ -113,7 +113,8 @@ std::optional<Slot> Tenant::SlotFor(const Caller& caller, const share::Message& 
     ForgetMissing(hello.process);
     return hello.process;
   }
-  // This process had a slot before exec(), and the memory of that time is gone.
+  // This process has executed another program (exec) since it had its earlier slot, so its GPU memory of that time is
+  // gone.
   std::set<Slot> former;
   for (const auto& [slot, before] : missing_) {
     if (before.pid == caller.peer.pid) former.insert(slot);
@@ -161,7 +162,7 @@ void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message
   process.launches = process.turn_launches = Launches(*slot);
   __atomic_store_n(&shown.host_pid, static_cast<std::int32_t>(process.pid), __ATOMIC_RELEASE);
   __atomic_store_n(&shown.generation, process.generation, __ATOMIC_RELEASE);
-  // Earlier measurements stay valid.
+  // A residual that was measured before stays valid; otherwise the expected value is used.
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     if (process.residual[i] == 0) process.residual[i] = devices_[i].expected_residual;
     __atomic_store_n(&shown.residual[i], process.residual[i], __ATOMIC_RELEASE);
@@ -169,7 +170,7 @@ void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message
   __atomic_store_n(&shown.is_taken, 1, __ATOMIC_RELEASE);
   const Slot taken = *slot;
   loop_.Watch(process.link.get(), [this, taken] { OnLink(taken); });
-  // Detects its end even if a forked child keeps the connection open.
+  // Watches the process itself, because a forked child may keep the connection open after its end.
   loop_.Watch(process.life.get(), [this, taken] { Drop(taken); });
   processes_[taken] = std::move(process);
   share::Message welcome{};
@@ -205,7 +206,7 @@ bool Tenant::Send(Slot slot, share::Message message) {
   if (::send(found->second.link.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof message)
     return true;
   if (errno == EINTR) return Send(slot, message);
-  // Deferred, because the caller may be iterating over the processes.
+  // The process is disconnected later, because the caller may be iterating over the processes.
   const std::uint32_t generation = found->second.generation;
   loop_.At(loop_.Now(), [this, slot, generation, alive = std::weak_ptr<bool>(is_alive_)] {
     if (alive.expired()) return;
@@ -234,7 +235,8 @@ void Tenant::Drop(Slot slot) {
   if (events_.gone) events_.gone(slot);
 }
 
-// The process lives, so its GPU memory still counts.
+// Keeps a process that has lost its connection as missing: it still runs, so its GPU memory counts until it connects
+// again or ends.
 void Tenant::AwaitReturn(Slot slot, Missing missing) {
   const int life = missing.life.get();
   missing_[slot] = std::move(missing);
@@ -254,7 +256,8 @@ void Tenant::ClearSlot(Slot slot) {
   if (map_ == nullptr) return;
   share::Page& page = map_->page();
   share::UnlockPage(page, share::LockedBySlot(slot));  // It may have died with the lock.
-  // If others hold the lock, continue without it: the sum only decreases.
+  // If another process holds the page's lock, continues without it. That is safe, because the sum of used memory only
+  // decreases here.
   const bool is_locked = map_->Lock();
   share::PageProcess& shown = page.processes[slot];
   __atomic_store_n(&shown.is_taken, 0, __ATOMIC_RELEASE);

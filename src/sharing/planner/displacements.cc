@@ -67,7 +67,7 @@ Status Displacements::Return(TenantId id, const std::vector<GpuIndex>& to) {
   if (!std::ranges::is_permutation(planned, to)) {
     return FailedPrecondition(TenantText(id) + " is not parked; it can return to other GPUs only after that");
   }
-  // While it is being parked, or before that has begun.
+  // The tenant is being parked, or parking has not begun yet.
   tenant->is_displaced = false;
   if (tenant->state == State::kParking) tenant->wants_to_wake = true;
   return {};

@@ -12,10 +12,12 @@ class Displacements {
   Displacements(NodeOccupancy& node, ActionTracker& actions, TenantMover& mover)
       : node_(node), actions_(actions), mover_(mover) {}
 
-  /// See SharePlanner.
+  /// Marks the tenant as displaced: ParkDisplaced parks it, and no GPU is reserved for it until Return. Errors: it
+  /// cannot be parked now.
   Status Displace(TenantId id);
   Status Return(TenantId id, const std::vector<GpuIndex>& to);
-  /// Parks tenants that were displaced while they were on their GPUs or returned to them.
+  /// Starts to park each displaced tenant that is on its GPUs. If it cannot be parked, it keeps its GPUs and the
+  /// failure is reported.
   void ParkDisplaced();
 
  private:

@@ -42,7 +42,7 @@ void Evacuation::EmptyWhole(std::uint64_t job, GpuSet gpus) {
   else actions_.FailJob(job, WhoBlocks(gpus));
 }
 
-// Handles tenants one by one, so that one that cannot leave does not keep the others there.
+// Moves the tenants away one by one, so that a tenant that cannot leave does not keep the others on the GPU.
 void Evacuation::EmptyWithheld() {
   for (auto& [id, tenant] : node_.tenants()) {
     if (tenant.state != State::kHere || tenant.share.is_whole) continue;
@@ -90,7 +90,7 @@ std::string Evacuation::WhoBlocks(GpuSet gpus) const {
   }
   if (!there.empty()) return there;
   if (elsewhere.empty()) elsewhere = "no other GPUs have room for the tenants there";
-  // Adds the state of the GPUs that could have taken the tenants.
+  // Adds to the text why other GPUs, to which the tenants could have moved, cannot take them.
   for (const auto& [index, gpu] : node_.gpus()) {
     const std::string& why = gpu.why_unusable.empty() ? gpu.why_withheld : gpu.why_unusable;
     if (!gpus.Contains(index) && !why.empty()) elsewhere += "; GPU " + std::to_string(index) + " " + why;
@@ -112,7 +112,7 @@ Duration RepackBound(const NodeOccupancy& node, GpuSet gpus) {
   NodeOccupancy tried = node;
   tried.AcquireExclusive(~std::uint64_t{0}, gpus);
   NodePacking packing = PackingOf(tried, gpus, nullptr);
-  // First the plan that will be carried out, chosen by its cost to tenants; then its duration.
+  // Computes the duration of the plan that will be carried out, which is the one with the lowest cost to tenants.
   const std::optional<PackPlan> plan = Repack(packing.problem);
   if (!plan) return Duration::max();
   for (PackTenant& tenant : packing.problem.tenants) {

@@ -13,7 +13,7 @@ class Evacuation {
   Evacuation(NodeOccupancy& node, ActionTracker& actions, TenantMover& mover)
       : node_(node), actions_(actions), mover_(mover) {}
 
-  /// Reports tenants on GPUs that cannot be used.
+  /// Reports a failure for each tenant that is on a GPU that cannot be used.
   void ReportUnusable();
   void EmptyWholes();
   void EmptyWithheld();
@@ -30,7 +30,8 @@ class Evacuation {
   TenantMover& mover_;
 };
 
-/// See SharePlanner::RepackBound.
+/// Returns the longest time until all tenants have left these GPUs, or Duration::max() if one of them cannot leave (see
+/// SharePlanner::RepackBound).
 Duration RepackBound(const NodeOccupancy& node, GpuSet gpus);
 
 }  // namespace divvy::sharing

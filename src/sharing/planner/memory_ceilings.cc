@@ -28,7 +28,7 @@ void MemoryCeilings::OnSet(const SetCeiling& set, Bytes bytes) {
   if (tenant.state == State::kParked) return;  // It was parked meanwhile.
   if (was_lowering) device.ceiling = std::max(bytes, Bytes(0));
   if (bytes <= set.bytes) return;
-  // It uses more than it last reported.
+  // The tenant uses more than it last reported.
   device.used = std::max(device.used, bytes);
   device.ceiling = std::max(device.ceiling, bytes);
 }
@@ -39,7 +39,8 @@ void MemoryCeilings::Lower(Tenant& tenant, unsigned device, Bytes bytes) {
 }
 
 void MemoryCeilings::LowerIdle(GpuIndex gpu, Bytes needed, const Tenant* except) {
-  // First unused loans, then the slack of idle tenants, then the slack of busy ones.
+  // Lowers ceilings in three passes: first by unused loans, then by memory that idle tenants do not use, then by memory
+  // that busy tenants do not use.
   for (int pass = 0; pass < 3; ++pass) {
     for (auto& [id, tenant] : node_.tenants()) {
       if (&tenant == except || tenant.state != State::kHere) continue;

@@ -26,27 +26,31 @@ class MemoryCeilings {
 
   void BeginDecision();
   void RemoveTenant(TenantId id);
-  /// The tenant's reported use has changed.
+  /// Handles a change of the memory that the tenant uses on its device number `device`.
   void OnUse(TenantId id, unsigned device);
-  /// The SetCeiling order has ended with a ceiling of `bytes`.
+  /// Handles the end of a SetCeiling order: the tenant's ceiling, the memory that it may use on this device now, is
+  /// `bytes`.
   void OnSet(const SetCeiling& set, Bytes bytes);
 
-  /// Requests a lower ceiling. Until OnSet reports that it is set, plans still count the higher one.
+  /// Orders that the tenant's ceiling on this device is lowered to `bytes`. Until OnSet reports that this is done,
+  /// plans count the ceiling that it has now.
   void Lower(Tenant& tenant, unsigned device, Bytes bytes);
   bool IsLowering(TenantId id, unsigned device) const { return lowering_.contains({id, device}); }
-  /// Lowers ceilings of tenants other than `except` until `needed` bytes will be free on the GPU, or none is left that
-  /// can be lowered.
+  /// Orders lower ceilings for tenants other than `except` (null: for all), until `needed` bytes will be free on the
+  /// GPU or no ceiling there can be lowered further.
   void LowerIdle(GpuIndex gpu, Bytes needed, const Tenant* except);
-  /// Raises the ceiling now, for a tenant that needs `need` bytes in total; it is not lowered below that for a moment.
+  /// Raises the tenant's ceiling on this device to `ceiling` bytes, because it needs `need` bytes in total. For a
+  /// moment the ceiling is not lowered below `need`, so that the tenant can use the memory.
   void Grant(Tenant& tenant, unsigned device, Bytes ceiling, Bytes need);
 
   /// Returns the lowest ceiling that the tenant's use and its recent grants allow.
   Bytes FloorOf(const Tenant& tenant, unsigned device) const;
-  /// Returns by how much the ceilings on the GPU could be lowered.
+  /// Returns by how many bytes the ceilings of the tenants on the GPU, except `except`, could be lowered in total.
   Bytes Slack(GpuIndex gpu, const Tenant* except) const;
-  /// Returns true if a tenant other than `owner` still has to use a recent grant there. Decides again when that ends.
+  /// Returns true if the ceiling of a tenant other than `owner` on this GPU was raised a moment ago, and the tenant
+  /// does not use all of that memory yet. Then schedules a decision for the end of that moment.
   bool IsGrantUnused(GpuIndex gpu, const Tenant* owner);
-  /// Returns true if an order in flight will free memory there.
+  /// Returns true if an order that is being carried out will free memory on the GPU.
   bool IsBeingFreed(GpuIndex gpu) const;
 
  private:

@@ -149,7 +149,7 @@ bool MemoryRequests::AnswerLoan(AllocationRequest& want, Tenant& tenant, Bytes n
 
 void MemoryRequests::Grant(const AllocationRequest& want, Tenant& tenant, Bytes need, Bytes most) {
   const Device& device = tenant.devices[want.device];
-  // Grants a little more than requested, so that not every allocation needs a request.
+  // Grants a little more than the process requested, so that not every allocation needs a request to the keeper.
   const Bytes left = need > tenant.share.memory_request ? GrowthRoom(device.gpu) : Bytes(0);
   const Bytes comfortable = std::min(
       {most, need + node_.settings().grain, device.ceiling + std::max(node_.Free(device.gpu) - left, Bytes(0))});

@@ -20,7 +20,8 @@ class MemoryRequests {
   void RemoveTenant(TenantId id);
   void Add(TenantId id, unsigned device, Bytes bytes, std::uint64_t request);
   void Forget(TenantId id, std::uint64_t request);
-  /// `right`: handles requests that stay within the guaranteed amount, or all others.
+  /// Answers the processes' requests for more memory that can be answered now. `right`: kRequest for those with which
+  /// the tenant stays within its guaranteed memory, kLoan for those that borrow.
   void AnswerAll(Right right);
   bool is_empty() const { return requests_.empty(); }
   bool IsWaiting(TenantId id) const;

@@ -181,13 +181,14 @@ Status NodeOccupancy::Resize(TenantId id, const Share& share, std::optional<GpuS
 bool NodeOccupancy::SetUse(TenantId id, unsigned device, Bytes used_and_residual) {
   Tenant* tenant = Find(id);
   if (tenant == nullptr || device >= tenant->devices.size()) return false;
-  // While the tenant is off its GPU, the last count is what it needs to wake. During a move or park, the count only
-  // rises until the gate is closed.
+  // While the tenant is parked, the last count is the memory that it needs to wake. During a move or park, the count
+  // only rises until the gate is closed.
   const State state = tenant->state;
   if (state != State::kHere && state != State::kMoving && state != State::kParking) return false;
   Device& here = tenant->devices[device];
   here.used = std::max(Counted(*tenant, used_and_residual), state == State::kHere ? Bytes(0) : here.used);
-  // A residual comes without a request, so the ceiling follows it. A parking tenant needs no more than it had.
+  // Memory that the driver itself uses for a process (the residual) grows without a request, so the ceiling is raised
+  // to it. A tenant that is being parked needs no more than it had.
   if (state != State::kParking) here.ceiling = std::max(here.ceiling, here.used);
   NoteExcess(here.gpu);
   return true;
@@ -366,7 +367,8 @@ std::string NodeOccupancy::CheckInvariants() const {
       if (tenant.state == State::kParked && device.ceiling != Bytes(0))
         return TenantText(id) + " has a ceiling while parked";
       const bool is_brought = tenant.state == State::kMoving || tenant.state == State::kWaking;
-      if (device.target.has_value() != is_brought) return TenantText(id) + " has a target that its state does not know";
+      if (device.target.has_value() != is_brought)
+        return TenantText(id) + " has a target GPU, but neither moves nor wakes";
     }
   }
   for (const auto& [index, gpu] : gpus_) {
@@ -376,14 +378,15 @@ std::string NodeOccupancy::CheckInvariants() const {
         if (held == index) used += std::max(counted.devices[device].used, Bytes(0));
       });
     }
-    // Residuals come without a request, so use alone can exceed a GPU. Ceilings beyond use never do.
+    // Memory that the driver itself uses for processes (residuals) grows without a request, so the memory in use can
+    // exceed a GPU. Ceilings may exceed it only by memory in use.
     const Bytes ceilings = LoadOf(index).ceilings;
     if (ceilings > gpu.capacity && ceilings > used && !pushed_over_.contains(index)) {
       return "the ceilings on GPU " + std::to_string(index) + " are " + BytesText(ceilings) + " of " +
              BytesText(gpu.capacity);
     }
     if (gpu.is_ready && LoadOf(index).tenants > 0)
-      return "a whole job was given GPU " + std::to_string(index) + ", which has tenants";
+      return "a job with whole GPUs was given GPU " + std::to_string(index) + ", which has tenants";
   }
   return "";
 }

@@ -49,7 +49,8 @@ class NodeOccupancy {
   void WantWake(TenantId id);
   /// Sets the time of the decision that begins, and forgets refusals that have ended.
   void BeginDecision(Time now);
-  /// Neither moves nor parks the tenant before `until`.
+  /// Records a refusal: the tenant is neither moved nor parked before `until`, because its last move or park failed
+  /// (`why`).
   void Refuse(TenantId id, Time until, std::string why) { refusals_[id] = {until, std::move(why)}; }
   void ForgetRefusal(TenantId id) { refusals_.erase(id); }
 
@@ -66,9 +67,10 @@ class NodeOccupancy {
   /// Returns null if there is no such tenant.
   const Tenant* Find(TenantId id) const;
   Tenant* Find(TenantId id);
-  /// The same, as an error for the user.
+  /// Returns the tenant, or an error text for the user if there is no such tenant.
   Result<Tenant*> Lookup(TenantId id);
-  /// Cost of the following queries about one GPU: O(tenants).
+  /// Returns the sums over all tenants on the GPU except `except`. Cost of this and the following queries about a GPU:
+  /// O(tenants).
   GpuLoad LoadOf(GpuIndex gpu, const Tenant* except = nullptr) const;
   Bytes Free(GpuIndex gpu) const;
   GpuShare TimeUsedOn(GpuIndex gpu) const;
@@ -79,7 +81,7 @@ class NodeOccupancy {
   std::string WhyKeepsGpu(const Tenant& tenant) const;  // "" if it can be parked now.
   /// Returns why the tenant's last move or park failed; "" if it may be tried again.
   std::string WhyRefused(TenantId id) const;
-  /// Returns when the first refusal ends; kNever if there is none.
+  /// Returns the earliest time at which a refusal (see Refuse) ends; kNever if there is no refusal.
   Time NextRefusalEnd() const;
   /// Returns true if the tenant's requests fit on these GPUs next to those of all other tenants.
   bool RequestsFit(const Tenant& tenant, const std::vector<GpuIndex>& to) const;
@@ -87,9 +89,9 @@ class NodeOccupancy {
   /// they are now.
   bool FitsPlan(const Tenant& tenant, GpuIndex gpu) const;
   bool IsAnyInFlight() const;
-  /// Returns true if a parked tenant has a waiting call.
+  /// Returns true if a program of a parked tenant waits in a call that needs the GPU.
   bool IsParkedWaiting() const;
-  /// Returns when a whole job last left the GPU; kNoTime if none has.
+  /// Returns when a job that had the whole GPU last left it; kNoTime if no such job has.
   Time WholeLeftAt(GpuIndex gpu) const;
   /// Returns "" or a description of the violation.
   std::string CheckInvariants() const;

@@ -29,18 +29,19 @@ class ActionTracker {
 
   // --- Orders --------------------------------------------------------------------------------------------------------
 
-  /// Adds an order that is in flight until End.
+  /// Adds an order to the keeper. It counts as in flight until its end is reported with End.
   void Issue(Action action, ParkedBy parked_by = ParkedBy::kNobody);
-  /// Adds an order that has no end.
+  /// Adds an order whose end is not reported, so it never counts as in flight.
   void Send(Action action) { actions_.push_back({0, std::move(action)}); }
-  /// Returns the order that has ended; nullopt if its tenant was removed meanwhile.
+  /// Removes the order with this id, which has ended, from those in flight and returns it; std::nullopt if its tenant
+  /// was removed meanwhile.
   std::optional<InFlight> End(std::uint64_t action_id);
   const std::map<std::uint64_t, InFlight>& in_flight() const { return in_flight_; }
 
   // --- Failures ------------------------------------------------------------------------------------------------------
 
   void FailJob(std::uint64_t job, const std::string& why);
-  /// The next failure of the job is reported even if it is the same.
+  /// Forgets the failure reported last for the job, so that the next one is reported even if its text is the same.
   void ForgetJobFailure(std::uint64_t job) { said_of_jobs_.erase(job); }
   void FailTenant(TenantId id, const std::string& why);
   /// Like FailTenant, for a problem of the tenant's GPU. WithdrawGpuFailures withdraws it when the problem is gone.
@@ -49,7 +50,7 @@ class ActionTracker {
 
   // --- Waits ---------------------------------------------------------------------------------------------------------
 
-  /// Says until the next decision why the tenant waits.
+  /// Sets the reason why the tenant waits. It is forgotten when the next decision begins.
   void SetWaits(TenantId id, std::string why) { waits_[id] = std::move(why); }
   bool has_waits() const { return !waits_.empty(); }
   std::string WhyWaits(TenantId id) const;

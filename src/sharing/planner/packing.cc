@@ -53,7 +53,7 @@ NodePacking PackingOf(const NodeOccupancy& node, GpuSet leaving, const Tenant* s
     const bool is_bound = is_whole || (&tenant == seeker && !tenant.why_cannot_move.empty());
     if (is_whole) packed.liked = packed.planned_gpus;
     for (const auto& [index, gpu] : node.gpus()) {
-      // Whole GPUs may be withheld from fractions.
+      // A GPU that takes no tenants with fractions may still take a tenant with whole GPUs.
       const bool is_open = node.IsOpen(index) || (is_whole && gpu.why_unusable.empty() && gpu.whole_job == 0);
       if (!is_open || gpu.kind != node.gpus().at(tenant.devices.front().gpu).kind) continue;
       const int number = packing.NumberOfGpu(index);

@@ -22,8 +22,8 @@ struct NodePacking {
 };
 
 /// Builds the packing problem of the node. Tenants must leave the GPUs in `leaving`, and no tenant may move to a GPU
-/// that is withheld or unusable. A moving or waking tenant counts at its target; one that is being parked counts
-/// nowhere. `seeker`: a tenant without GPUs that needs some.
+/// that is withheld or unusable. A moving or waking tenant counts on the GPU it goes to; one that is being parked
+/// counts on no GPU. `seeker`: a tenant without GPUs that needs some; null if there is none.
 NodePacking PackingOf(const NodeOccupancy& node, GpuSet leaving, const Tenant* seeker);
 
 }  // namespace divvy::sharing

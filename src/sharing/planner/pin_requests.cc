@@ -23,7 +23,8 @@ void PinRequests::Add(TenantId id, std::uint64_t request) {
 }
 
 void PinRequests::Forget(TenantId id, std::uint64_t request) {
-  // The keeper may have let the call continue before the tenant was settled, so it may bind now.
+  // The keeper may have let the program's call continue before the tenant was on its planned GPUs. The call may bind
+  // the tenant to its GPUs now.
   if (pins_.erase(request) > 0) binding_[id] = AddSaturating(node_.now(), node_.settings().binds_within);
 }
 
@@ -40,7 +41,7 @@ void PinRequests::Settle() {
 bool PinRequests::IsSettled(Tenant& tenant) {
   // After a failed move or park there is no point in waiting; the call continues.
   if (tenant.is_lost || !node_.WhyRefused(tenant.id).empty()) return true;
-  // The pin may have been requested while the tenant was leaving its GPU.
+  // The process may have sent its request while the tenant was leaving its GPU.
   if (tenant.state == State::kParked) node_.WantWake(tenant.id);
   if (tenant.state != State::kHere) return false;
   return !IsRepaying(tenant) && !IsComingHome(tenant);

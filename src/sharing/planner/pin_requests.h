@@ -20,9 +20,10 @@ class PinRequests {
   void Add(TenantId id, std::uint64_t request);
   void Forget(TenantId id, std::uint64_t request);
   void Settle();
-  /// Returns true if a request of the tenant has no answer yet.
+  /// Returns true if the tenant's request to be bound to its GPUs (SharePlanner::Pin) has no answer yet.
   bool IsWaiting(TenantId id) const;
-  /// Returns true also after an answer, while the page may still not report the binding.
+  /// Returns true from the tenant's request to be bound to its GPUs until its shared-memory page can be expected to
+  /// report that it is bound.
   bool IsAboutToBeBound(TenantId id) const { return binding_.contains(id) || IsWaiting(id); }
 
  private:

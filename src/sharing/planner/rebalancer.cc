@@ -100,7 +100,8 @@ bool Rebalancer::SpreadFrom(GpuIndex crowded, GpuIndex quiet, bool only_borrower
   int busy = 0;
   bool can_gain = false;  // A tenant there can use more than its request.
   std::vector<Tenant*> movers;
-  // The unused time of a GPU whose guarantees are all given away goes to guests that can leave again.
+  // A GPU may have idle time although its whole capacity is guaranteed to its tenants. Other tenants may use this time
+  // if they can leave again.
   const auto lodges = [&](const Tenant& tenant) {
     return only_borrowers && !(node_.FitsPlan(tenant, quiet) && node_.RequestsFit(tenant, {quiet}));
   };

@@ -12,11 +12,12 @@ class Rebalancer {
       : node_(node), actions_(actions), mover_(mover), requests_(requests), pins_(pins) {}
 
   void ParkIdle();
-  /// Sends tenants that lodge on a GPU home when its own tenants need its time.
+  /// Some tenants use idle time of a GPU where they have no guaranteed part (Tenant::lodges_on). Sends them back to
+  /// their planned GPU when the tenants planned on that GPU need its time.
   void EndLodging();
-  /// Moves one of several busy tenants of a GPU to a GPU that is empty or has only idle tenants, or one that uses more
-  /// than its request to a GPU whose tenants leave most of its time. Moves one tenant at a time, and only while nothing
-  /// else is pending.
+  /// If a GPU has several busy tenants, moves one of them to a GPU that is empty or has only idle tenants. Or moves a
+  /// tenant that uses more than its request to a GPU most of whose time is unused. Moves one tenant at a time, and only
+  /// while no other order is pending.
   void Spread();
 
  private:

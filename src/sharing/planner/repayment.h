@@ -26,20 +26,22 @@ class Repayment {
   void OnParkEnded(TenantId id);
   void OnShrunk(TenantId id, Time now) { shrunk_[id] = now; }
 
-  /// Makes `needed` bytes free on `gpu` for `owner`; null: to get back within the capacity. Takes one step at a time
-  /// and waits for orders in flight first. Sets `why`, unless null, if it returns Room::kNone for a request.
+  /// Makes `needed` bytes free on `gpu` for the tenant `owner`. With a null `owner`, reduces the use of an overfull GPU
+  /// to its capacity. Each call takes at most one step, and none while orders are in flight. If it returns Room::kNone
+  /// for `right` kRequest, it sets `*why` to the reason, unless `why` is null.
   Room MakeRoom(GpuIndex gpu, Bytes needed, const Tenant* owner, Right right, std::string* why);
-  /// Moves a tenant that lodges back to its planned GPUs, so that it has its right there.
+  /// Moves a tenant that lodges (Tenant::lodges_on) back to its planned GPUs, where its request is guaranteed.
   Room SendHome(Tenant& tenant) { return mover_.SendHome(tenant); }
-  /// Lowers ceilings above the tenant's limit, unless the memory is in use. Reclaims room on GPUs that residuals or a
-  /// changed capacity pushed over their capacity.
+  /// Lowers each ceiling that is above its tenant's limit, but not below the memory in use. Frees memory on GPUs that
+  /// are over their capacity, because the capacity changed or the driver itself uses more for the processes.
   void KeepBounds();
   /// Makes memory that has already left a GPU available to tenants that wait for room there.
   void LowerLeaving();
 
   /// Returns true if a request waits for room on the GPU, so that nothing is lent there.
   bool IsClaimed(GpuIndex gpu) const { return claimed_.contains(gpu); }
-  /// Returns true if the tenant was asked within the last memory_turn to shrink its pools.
+  /// Returns true if the tenant was asked within the last Settings::memory_turn to free unused memory of its allocation
+  /// pools.
   bool HasShrunkLately(TenantId id) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace divvy::sharing {
 
 void SeekerPlacement::PlaceSeekers(Right right) {
-  // Tenants without a waiting call come last, and only while no other tenant waits.
+  // Tenants with no program that waits for the GPU come last, and only while no other tenant waits.
   const auto rank = [&](const Tenant* tenant) {
     const bool is_waited_for = tenant->state == State::kArriving || tenant->wants_to_wake;
     return std::tuple(!is_waited_for, !tenant->share.is_interactive, tenant->last_move, tenant->id);
@@ -47,7 +47,7 @@ void SeekerPlacement::PlaceSeeker(Tenant& tenant, bool is_first) {
     if (node_.RequestsFit(tenant, to)) places.push_back(std::move(to));
   }
   if (!places.empty() && tenant.share.is_whole) {
-    // There is no other set of GPUs. Its devices come in the order that was asked for.
+    // A tenant with whole GPUs can only go to the GPUs that the node named, in that order.
     std::vector<GpuIndex> planned;
     for (const Device& device : tenant.devices) planned.push_back(device.planned_gpu);
     places = {std::move(planned)};
@@ -73,7 +73,7 @@ void SeekerPlacement::PlaceParked(Tenant& tenant, std::vector<std::vector<GpuInd
   }
   const auto missing = [&](unsigned device, GpuIndex gpu) { return tenant.devices[device].used - node_.Free(gpu); };
   if (!is_right) {
-    // Memory being repaid there is not available to a borrower.
+    // On these GPUs, borrowed memory is being returned to its owners, so a tenant that borrows cannot have it.
     std::erase_if(places, [&](const std::vector<GpuIndex>& to) {
       return std::any_of(to.begin(), to.end(), [&](GpuIndex gpu) { return repayment_.IsClaimed(gpu); });
     });
@@ -141,7 +141,7 @@ std::vector<Tenant*> SeekerPlacement::WhoMakesWay(GpuIndex gpu, Bytes needed) {
     else if (IsBorrower(other, gpu)) actions_.DecideAgainBy(had_turn);
     else if (!other.is_active) actions_.DecideAgainBy(AddSaturating(other.last_active, node_.settings().idle_after));
   }
-  // Slack is already counted.
+  // Memory by which ceilings can be lowered is counted already.
   const auto freed_by = [&](const Tenant* other) {
     Bytes bytes;
     for (const Device& device : other->devices) {

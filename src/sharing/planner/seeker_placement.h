@@ -13,7 +13,8 @@ class SeekerPlacement {
                   Repayment& repayment)
       : node_(node), actions_(actions), ceilings_(ceilings), mover_(mover), repayment_(repayment) {}
 
-  /// `right`: handles tenants within their requests, or those above them.
+  /// Finds GPUs for tenants that have none: new ones, and parked ones that wake. `right`: kRequest for tenants whose
+  /// memory is within their request, kLoan for those that need more.
   void PlaceSeekers(Right right);
 
  private:

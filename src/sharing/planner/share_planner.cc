@@ -144,7 +144,7 @@ std::vector<IssuedAction> SharePlanner::Decide(Time now) {
   parts.commands.MoveAsRequested();
   parts.commands.ParkAsRequested();
   parts.evacuation.Uncrowd();
-  // First tenants and requests within their share's request, then borrowers.
+  // First serves tenants and memory requests within the guaranteed share, then those that borrow.
   for (const Right right : {Right::kRequest, Right::kLoan}) {
     parts.seekers.PlaceSeekers(right);
     parts.requests.AnswerAll(right);

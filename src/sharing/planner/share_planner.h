@@ -78,24 +78,24 @@ class SharePlanner {
   /// Sets why a tenant cannot move or park; empty means that it can. The library never withdraws a reason; the keeper
   /// does, after a change of backend.
   void SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park);
-  /// Requests `bytes` beyond the present use; call SetUse first. Exactly one Answer with the same `request` follows,
-  /// unless the tenant is removed before.
+  /// A process requests `bytes` of memory beyond what its tenant uses now; report that use with SetUse first. Exactly
+  /// one Answer with the same `request` follows, unless the tenant is removed before.
   void RequestMemory(TenantId id, unsigned device, Bytes bytes, std::uint64_t request);
-  /// Drops a request, or a Pin, whose process has ended.
+  /// Drops a request of RequestMemory or Pin, because its process has ended.
   void ForgetRequest(TenantId id, std::uint64_t request);
   /// Announces a call that will bind the tenant to its GPUs permanently; the caller holds that call back. The tenant
   /// first moves to its planned GPUs, and borrowed memory is reclaimed, as far as possible. Exactly one Answer
   /// (granted) follows, unless the tenant is removed before.
   void Pin(TenantId id, std::uint64_t request);
-  /// Reports a call that waits at the tenant's parked gate.
+  /// Reports that a program of the parked tenant waits in a call that needs the GPU, so the tenant should wake.
   void WantWake(TenantId id);
 
   // --- User commands: errors name the problem and a remedy -----------------------------------------------------------
 
   Status ParkByUser(TenantId id);
   Status WakeByUser(TenantId id);
-  /// Requires as many GPUs as the tenant has devices. Each GPU that changes must be usable, not withheld, of the same
-  /// kind and have room for the request.
+  /// Moves the tenant to these GPUs for a user (`divvy move`). `to` has as many GPUs as the tenant has devices. Each
+  /// GPU that changes must be usable, not withheld, of the same kind and have room for the request.
   Status MoveByUser(TenantId id, const std::vector<GpuIndex>& to);
 
   // --- Displacement of tenants with whole GPUs, by the cluster's scheduler -------------------------------------------

@@ -93,7 +93,8 @@ bool TenantMover::CarryOut(const NodePacking& packing, const std::vector<std::ve
   }
   if (is_under_way || node_.IsAnyInFlight()) return true;
   if (!may_park) return false;
-  // The movers block each other, or bring more than their requests. One of them goes to the host first.
+  // The tenants to be moved block each other, or use more memory than they request. One of them is moved to host memory
+  // first.
   for (const bool is_asked : {true, false}) {
     for (const auto& [cost, i] : movers) {
       Tenant& tenant = node_.tenants().at(packing.tenants[i]);
@@ -166,7 +167,7 @@ void TenantMover::OnParked(Tenant& tenant, ParkedBy by, const Done& done, Time n
     actions_.FailTenant(tenant.id, "could not be parked: " + done.why);
     tenant.state = State::kHere;
     tenant.wants_to_wake = tenant.is_displaced = false;
-    // It was restored within its ceiling, which may have been lowered meanwhile.
+    // The tenant's memory was moved back within its ceiling, which may have been lowered meanwhile.
     for (Device& device : tenant.devices) device.used = std::min(device.used, device.ceiling);
     return;
   }
@@ -186,7 +187,8 @@ void TenantMover::OnWoken(Tenant& tenant, const Done& done, Time now) {
   GoToHost(tenant, by, now);
   actions_.FailTenant(tenant.id, "could not be brought back: " + done.why);
   if (tenant.share.is_whole) {
-    // The scheduler decides when, and where, it is tried again.
+    // The tenant with whole GPUs could not be woken. The scheduler decides when, and on which GPUs, that is tried
+    // again.
     tenant.is_displaced = true;
     tenant.wants_to_wake = false;
     return;

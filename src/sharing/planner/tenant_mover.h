@@ -18,10 +18,11 @@ class TenantMover {
       : node_(node), actions_(actions), ceilings_(ceilings) {}
 
   void PlaceNew(Tenant& tenant, const std::vector<GpuIndex>& to);
-  /// Returns kUnderWay if ceilings must be lowered first. The caller has checked that the tenant may be moved.
-  /// `lodges`: the request need not fit there, and is not held there.
+  /// Starts to move the tenant to these GPUs. Returns kUnderWay if other tenants' memory ceilings must be lowered
+  /// first. The caller has checked that the tenant may be moved. `lodges`: the tenant only uses idle time there, so its
+  /// request is not reserved there and need not fit (Tenant::lodges_on).
   Room StartMove(Tenant& tenant, const std::vector<GpuIndex>& to, bool lodges = false);
-  /// Moves a tenant that lodges back to its planned GPUs, and lets it hold its request there.
+  /// Moves a tenant that lodges (Tenant::lodges_on) back to its planned GPUs, and reserves its request there.
   Room SendHome(Tenant& tenant);
   void StartPark(Tenant& tenant, ParkedBy by, const std::string& why);
   void StartWake(Tenant& tenant, const std::vector<GpuIndex>& to);

@@ -121,7 +121,7 @@ void UserCommands::MoveAsRequested() {
 void UserCommands::ParkAsRequested() {
   std::erase_if(requested_parks_, [&](TenantId id) {
     Tenant& tenant = node_.tenants().at(id);
-    // Retried when the tenant has arrived.
+    // The user's command to park is carried out when the tenant has arrived on its GPUs.
     if (tenant.state == State::kMoving || tenant.state == State::kWaking) return false;
     if (tenant.state == State::kHere && node_.WhyKeepsGpu(tenant).empty())
       mover_.StartPark(tenant, ParkedBy::kUser, "on request");

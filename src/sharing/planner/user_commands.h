@@ -14,7 +14,7 @@ class UserCommands {
   UserCommands(NodeOccupancy& node, ActionTracker& actions, TenantMover& mover, Repayment& repayment)
       : node_(node), actions_(actions), mover_(mover), repayment_(repayment) {}
 
-  /// Errors of these three name the problem and a remedy.
+  /// Commands of users to park, wake or move a tenant. An error text names the problem and a remedy.
   Status Park(TenantId id);
   Status Wake(TenantId id);
   Status Move(TenantId id, const std::vector<GpuIndex>& to);

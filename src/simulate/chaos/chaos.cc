@@ -15,7 +15,7 @@ namespace {
 volatile std::sig_atomic_t is_running = 0;
 char note[128];
 
-// A failing assertion aborts; this prints which world it was.
+// Signal handler for a failing assertion, which aborts: prints the seed of the simulated world in which it failed.
 void SayWorld(int) {
   if (is_running != 0) static_cast<void>(!::write(STDERR_FILENO, note, std::strlen(note)));
 }

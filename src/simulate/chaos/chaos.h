@@ -58,7 +58,7 @@ struct ChaosOptions {
   std::size_t events_kept = 60;     // Per world, for the report of a failure.
   bool traces = false;              // Returns the events of the last world even without a failure.
   ChaosMutation mutation = ChaosMutation::kNone;
-  /// Called after each world with the steps made so far. May be empty.
+  /// Optional. Called after each simulated world with the number of steps made so far.
   std::function<void(std::uint64_t steps)> on_world_done;
 };
 
@@ -104,11 +104,12 @@ struct ChaosResult {
   std::string events;                   // Set with ChaosOptions::traces.
 };
 
-/// Deterministic: the same options give the same result. A failing assertion ends the process as in the daemon, and the
-/// world's seed is written to standard error.
+/// Simulates daemons, jobs and kills at random moments, and checks that no guarantee is broken. The same options always
+/// give the same result. A failing assertion ends the process as in the daemon, and the world's seed is written to
+/// standard error.
 ChaosResult RunChaos(const ChaosOptions& options);
 
-/// One line: "10000000 steps in 812 worlds: ...".
+/// Returns the figures as one line: "10000000 steps in 812 worlds: ...".
 std::string ToText(const ChaosFigures& figures);
 
 }  // namespace divvy::simulate

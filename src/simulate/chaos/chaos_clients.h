@@ -11,10 +11,10 @@ namespace divvy::simulate {
 
 class ChaosClients {
  public:
-  /// Keeps the queue at about `jobs` live records.
+  /// Models clients that submit jobs and send commands at random. They keep about `jobs` jobs in the queue.
   ChaosClients(const ChaosParts& parts, std::size_t jobs) : parts_(parts), jobs_(jobs) {}
 
-  /// Sends one random command.
+  /// Sends one random command to the daemon.
   void Act(DaemonLife& daemon);
   /// Removes everything that keeps jobs from ending: holds, pauses, limits, restrictions, impossible dependencies, and
   /// runs that the store does not know.
@@ -38,9 +38,11 @@ class ChaosClients {
   bool Happens(std::uint64_t percent) { return parts_.random.Below(100) < percent; }
   int Draw(std::uint64_t below) { return static_cast<int>(parts_.random.Below(below)); }
   static Caller Admin();
-  /// The record of the job. For an array element without its own record: that of the element.
+  /// Returns the job's record. For an array element that has none of its own, a record of that element made from its
+  /// array's.
   static std::optional<JobRecord> Find(const Controller& controller, JobId id);
-  /// One fact for the job itself, and one for each element that has its own record.
+  /// Returns one fact of this kind for the job itself and, if it is an array, one for each element that has a record of
+  /// its own. `value(record)` is the fact's value.
   template <typename Value>
   static std::vector<Fact> FactsOfAll(const Controller& controller, FactKind kind, JobId id, Value value);
 

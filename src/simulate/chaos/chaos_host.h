@@ -64,15 +64,17 @@ class ChaosHost final : public NodeCommandPort, private RunHost {
   // Work for the loop.
   std::size_t looks() const { return looks_.size(); }
   void FinishLook(std::size_t index);
-  /// Adopted processes that have ended unnoticed.
+  /// Returns the jobs without a supervisor whose processes have ended without the daemon having noticed it.
   std::vector<JobId> EndedAdopted() const;
   void OnAdoptedEnded(JobId job) { node_.OnAdoptedEnded(job); }
   void OnLauncherDied();
   void OnStranded(JobId job, std::uint32_t attempt);
-  /// When an adopted job's limit or kill is due, by the daemon's clock. kNever: never.
+  /// Returns when a job without a supervisor next reaches its time limit or must be killed, by the daemon's clock;
+  /// kNever if none will.
   Time NextDue() const { return node_.next_due(); }
 
-  /// Jobs whose watchers are known: their processes on a GPU belong to the daemon.
+  /// Returns the jobs whose supervisor (or guard) the daemon knows: it does not take their processes on a GPU for
+  /// foreign ones.
   std::set<JobId> known() const;
   bool Knows(JobId job) const { return node_.Find(job) != nullptr; }
 
@@ -123,7 +125,8 @@ class ChaosHost final : public NodeCommandPort, private RunHost {
   void Note(const std::string&) const override {}
 
   bool Send(const RunRecord& record, CommandMessage::Kind kind, int signal = 0, Duration duration = Duration(0));
-  /// A reminder, which the mutations leave out, is a command that the controller has not just sent.
+  /// Returns true if the deliberate fault `rule` is active and suppresses this command, because it is a repeated one:
+  /// the controller has not just sent it.
   bool IsLeftOut(ChaosMutation rule) const { return mutation_ == rule && !is_executing_; }
 
   NodeReportPort& reports_;

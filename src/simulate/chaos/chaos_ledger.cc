@@ -123,7 +123,7 @@ void ChaosLedger::CheckAfterRestart(const Controller& controller, Store& store) 
                          (record->exit ? record->exit->code : 0) == final.code && controller.Find(job) == nullptr;
     if (!is_same) trace_.Break("job " + ToString(job) + " had ended durably, but its end is lost or has changed");
   }
-  // The stored values decide the commands that were under way.
+  // The values in the store show which of the commands that were not confirmed took effect.
   for (auto at = kept_.begin(); at != kept_.end();) {
     const auto& [kind, job] = at->first;
     Kept& kept = at->second;
@@ -136,7 +136,7 @@ void ChaosLedger::CheckAfterRestart(const Controller& controller, Store& store) 
       continue;
     }
     if (kind == FactKind::kSubmitted && !kept.maybe.empty()) {
-      // Never answered, but stored: it counts as acknowledged from now on.
+      // The command was never confirmed, but its value is in the store, so it counts as confirmed from now on.
       kept.acknowledged = kept.maybe.back();
       kept.maybe.clear();
       if (!finals_.contains(job)) unfinished_.insert(job);
@@ -203,7 +203,7 @@ void ChaosLedger::OnCommitted(const std::vector<Batch>& batches) {
   }
 }
 
-// An attempt holds its GPUs from its start to its end, and never again.
+// Checks that a run of a job holds its GPUs from its start to its end, and not afterwards.
 void ChaosLedger::CheckReleases(const JobRecord& record) {
   if (record.array_count > 0) return;
   Released& known = releases_[record.id];

@@ -51,17 +51,18 @@ class ChaosLedger {
   void Refused(const std::vector<Fact>& facts, Store& store);
 
   // --- Facts ------------------------------------------------------------------------------------------------------
-  /// The controller has decided to start the job.
+  /// Records and checks that the controller has decided to start the job.
   void OnStartDecided(const JobRecord& record, const Controller& controller, Time now);
-  /// The job is about to be launched with this specification.
+  /// Checks the specification with which the job is about to be launched.
   void OnLaunch(const JobRecord& record, const JobSpec& spec);
   void OnCommitted(const std::vector<Batch>& batches);
   void OnPruned(Time ended_before);
 
   // --- Checks -----------------------------------------------------------------------------------------------------
-  /// A new daemon has read the store: checks that every answered command is there, and settles the unanswered ones.
+  /// Called when a new daemon has read the store. Checks that the effect of every confirmed command is in it, and
+  /// records which unconfirmed commands took effect.
   void CheckAfterRestart(const Controller& controller, Store& store);
-  /// Checks the guaranteed values of live jobs, groups and GPUs.
+  /// Checks that jobs, groups and GPUs have the values that confirmed commands have set.
   void CheckValues(const Controller& controller);
   /// Checks that every acknowledged job has ended.
   void CheckAllEnded(Store& store);
@@ -88,7 +89,8 @@ class ChaosLedger {
   };
 
   const Kept* Find(FactKind kind, JobId job) const;
-  /// The acknowledged value, unless a command under way may change it.
+  /// Returns the value that the last confirmed command has set; nullopt if a command that is not confirmed yet may have
+  /// changed it.
   std::optional<std::int64_t> Certain(FactKind kind, JobId job) const;
   bool WasAsked(FactKind kind, JobId job) const { return Find(kind, job) != nullptr; }
   static std::optional<std::int64_t> ValueIn(const Controller& controller, const Key& key);

@@ -67,7 +67,7 @@ void ChaosMachine::Remove(JobId job) {
   Bury(trees_.at(key));
 }
 
-// Removes a tree that can never be observed again.
+// Removes a run (a tree of processes) of which nothing can be observed any more.
 void ChaosMachine::Bury(const Tree& tree) {
   const auto file = files_.find(tree.job);
   const bool has_name = file != files_.end() && file->second == tree.attempt;
@@ -147,7 +147,7 @@ void ChaosMachine::Advance(Tree& tree) {
   if (tree.file.exit) {
     trace_.Note("end reported: job", tree.job, tree.attempt);
     Report(tree, true);
-    // It may be killed before it releases the job. Then its guard sends the report again.
+    // The supervisor may be killed after its report and before it is done. Then its guard sends the report again.
     if (tree.has_guard && !is_calm_ && random_.Below(30) == 0) {
       Report(tree, true);
       ++figures_.doubled_messages;

@@ -92,7 +92,7 @@ struct Tree {
   bool is_alive() const { return has_process || leftovers > 0; }
 };
 
-/// As a shell reports it.
+/// Returns the exit of a process that ended by this signal, as a shell reports it: code 128 plus the signal.
 inline Exit EndedBy(int signal) {
   Exit exit;
   exit.code = 128 + signal;
@@ -121,11 +121,11 @@ class ChaosMachine {
   void Launch(const LaunchMessage& launch);
   /// Starts a new launcher, after the daemon has seen the end of the previous one.
   void StartLauncher() { has_launcher_ = true; }
-  /// Returns false if the watcher no longer exists.
+  /// Sends a command to the process that watches a run. Returns false if that process no longer exists.
   bool Send(CommandMessage command);
-  /// All run records that have a name, ascending by job, and their states.
+  /// Returns all run records whose file exists, and their states, ascending by job.
   std::vector<std::pair<RunFile, RunState>> Scan() const;
-  /// The record of one job, if it has a name.
+  /// Returns the run record of one job, if its file exists.
   std::optional<std::pair<RunFile, RunState>> Read(JobId job) const;
   bool IsLocked(JobId job) const;
   void Remove(JobId job);
@@ -139,20 +139,20 @@ class ChaosMachine {
   std::deque<ReportMessage>& reports() { return reports_; }
   std::size_t launches() const { return launches_.size(); }
   std::size_t commands() const { return commands_.size(); }
-  /// Launches whose supervisor was killed, as the launcher reports to the daemon.
+  /// The number of launches whose supervisor was killed and that the launcher will report to the daemon.
   std::size_t stranded() const { return stranded_.size(); }
   std::vector<std::pair<JobId, std::uint32_t>> TakeStranded() { return std::exchange(stranded_, {}); }
 
   // --- Spontaneous events -----------------------------------------------------------------------------------------
-  /// A supervisor takes the launch at `index`.
+  /// Simulates that a supervisor starts to handle the launch at `index`.
   void Claim(std::size_t index);
   void DeliverCommand(std::size_t index);
-  /// Number of trees that have a next step to do.
+  /// Returns how many runs (trees of processes) have a next step to make.
   std::size_t CountReady() const;
   void AdvanceReady(std::size_t nth);
-  /// Time of the next timer or natural end. kNever: none.
+  /// Returns the time of the next timer or of the next end of a job by itself; kNever if there is none.
   Time NextDue() const;
-  /// Fires the first event that is due. Returns false if there is none.
+  /// Handles the first timer or end of a job that is due. Returns false if there is none.
   bool FireOneDue();
 
   // --- Faults -----------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class ChaosMachine {
   void DoubleReport();
   void DoubleCommand();
   void Reboot();
-  /// The daemon has ended: messages to it are lost, and its launcher ends too.
+  /// Called when the daemon is killed: messages to it are lost, and its launcher ends too.
   void DaemonDied();
   void DaemonStarted() { has_daemon_ = has_launcher_ = true; }
   void SetFault(GpuIndex gpu, bool is_faulty);
@@ -175,7 +175,8 @@ class ChaosMachine {
   int gpus() const { return static_cast<int>(gpus_.size()); }
   const Fate* FateOf(JobId job) const;
   bool IsAlive(JobId job, std::uint32_t attempt) const;
-  /// All launches that reached a claim and are still visible.
+  /// The runs (trees of processes) whose launch a supervisor has taken and of which something is left, by job and
+  /// attempt.
   const std::map<std::pair<JobId, std::uint32_t>, Tree>& trees() const { return trees_; }
   bool is_empty() const { return trees_.empty() && launches_.empty() && reports_.empty() && commands_.empty(); }
   std::string DescribeTrees() const;

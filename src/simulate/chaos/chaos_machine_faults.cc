@@ -25,7 +25,8 @@ void ChaosMachine::LosesSupervisor(Tree& tree) {
   tree.is_watched = false;
   const bool has_begun = tree.file.names_process || tree.file.exit;
   if (!has_begun) {
-    // The guard has nothing to guard, and the launcher sees an unexpected end.
+    // The supervisor was killed before it started the job. There is nothing left to watch, and the launcher reports
+    // that the supervisor ended unexpectedly.
     if (has_daemon_ && tree.launcher == launcher_) stranded_.emplace_back(tree.job, tree.attempt);
   } else if (tree.has_guard) {
     tree.is_taking_over = true;

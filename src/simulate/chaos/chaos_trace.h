@@ -24,12 +24,12 @@ struct ChaosClock {
 
 class ChaosTrace {
  public:
-  /// Keeps the last `kept` events.
+  /// Makes a trace that keeps the last `kept` events of a chaos run.
   explicit ChaosTrace(std::size_t kept) : events_(std::max<std::size_t>(kept, 1)) {}
 
   std::uint64_t step = 0;
 
-  /// `what` must be a literal, because it is not copied.
+  /// Adds an event. `what` must be a string literal, because it is not copied.
   void Note(std::string_view what, JobId job = JobId(), std::int64_t detail = 0) {
     events_[next_++ % events_.size()] = {step, what, job, detail};
   }
@@ -41,7 +41,7 @@ class ChaosTrace {
   }
   const std::string& broken() const { return broken_; }
 
-  /// The kept events, oldest first, one per line.
+  /// Returns the kept events as text, oldest first, one per line.
   std::string Text() const {
     std::string text;
     for (std::size_t i = next_ > events_.size() ? next_ - events_.size() : 0; i < next_; ++i) {

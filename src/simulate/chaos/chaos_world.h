@@ -19,9 +19,10 @@ class ChaosWorld {
  public:
   ChaosWorld(std::uint64_t seed, const ChaosOptions& options, ChaosFigures& figures);
 
-  /// Makes all steps and the final checks. Returns false if a guarantee was broken; see trace().broken().
+  /// Makes all steps of this simulated world and the final checks. Returns false if a guarantee was broken; see
+  /// trace().broken().
   bool Run();
-  /// Makes one step of the chaotic part.
+  /// Makes one random step, which may be a fault. The last part of a world has no more faults.
   void Step();
   const ChaosTrace& trace() const { return trace_; }
 
@@ -45,7 +46,7 @@ class ChaosWorld {
   void Poll();
   void PassTime();
   Time NextTimer() const;
-  /// Whether no future moment matters: neither to the controller nor to the node.
+  /// Returns true if neither the controller nor the node has a timer that is still to come.
   bool HasNothingDue() const;
   void Fault();
   void NodeFault(std::uint64_t draw);
@@ -53,7 +54,7 @@ class ChaosWorld {
   void BuryDaemon();
   void StartDaemon();
   void Prune();
-  /// Delivers all messages under way without advancing time. Then daemon and node must agree.
+  /// Delivers all messages that are under way, without advancing time. Then checks that daemon and node agree.
   void Settle();
   void CheckAgreement();
   bool Drain();

@@ -36,7 +36,7 @@ class DaemonLife : private NodeCommandPort {
  public:
   DaemonLife(const ChaosParts& parts, const Policy& policy, const Limits& limits);
 
-  /// Reads the store and the run records.
+  /// Starts the daemon: reads the store and the run records.
   void Recover();
 
   Controller& controller() { return controller_; }
@@ -52,18 +52,18 @@ class DaemonLife : private NodeCommandPort {
   void Touch() { driver_.Touch(); }
   bool is_task_due() const { return !tasks_.empty(); }
   void RunTask();
-  /// Whether a commit is being written.
+  /// Returns true while a commit is being written to the store.
   bool is_writing() const { return commit_.has_value(); }
   void FinishCommit(bool is_disk_full);
-  /// True time of the next timer; kNever: none.
+  /// Returns when the daemon's next timer fires, by the simulated true time; kNever if there is none.
   Time next_timer() const;
   void FireTimer();
 
   // --- Its end ----------------------------------------------------------------------------------------------------
-  /// Kills the daemon after this many more effects of commits; -1: does not kill it.
+  /// Kills the daemon when it has carried out this many more effects of its commits; -1: does not kill it.
   void DieAfterEffects(int count) { effects_left_ = count; }
   bool is_dead() const { return is_dead_; }
-  /// kill -9 while a commit is being written. `commit_lands`: the commit becomes durable nevertheless.
+  /// Kills the daemon while a commit is being written. `commit_lands`: the commit becomes durable nevertheless.
   void DieWriting(bool commit_lands);
 
  private:

@@ -5,8 +5,8 @@
 
 namespace divvy::simulate {
 
-/// Runs worlds with the seeds from `options.seed` on, until one breaks a guarantee or the run is long enough. Adds to
-/// `result`. `on_world(seed)` is called before each world.
+/// Simulates one world after the other, with the seeds from `options.seed` on, until one breaks a guarantee or the run
+/// is long enough. Adds to `result`. `on_world(seed)` is called before each world.
 template <typename World, typename Options, typename Result, typename OnWorld>
 void RunWorlds(const Options& options, Result& result, const OnWorld& on_world) {
   for (std::uint64_t i = 0; result.figures.steps < options.steps && (options.worlds == 0 || i < options.worlds); ++i) {

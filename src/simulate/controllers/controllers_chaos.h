@@ -37,7 +37,7 @@ struct ControllersChaosOptions {
   std::size_t events_kept = 80;     // Per world, for the report of a failure.
   bool traces = false;              // Returns the events of the last world even without a failure.
   ControllersMutation mutation = ControllersMutation::kNone;
-  /// Called after each world with the steps made so far. May be empty.
+  /// Optional. Called after each simulated world with the number of steps made so far.
   std::function<void(std::uint64_t steps)> on_world_done;
 };
 
@@ -71,10 +71,11 @@ struct ControllersChaosResult {
   std::string events;                   // Set with ControllersChaosOptions::traces.
 };
 
-/// Deterministic: the same options give the same result.
+/// Simulates several controllers with one database and random faults, and checks that no guarantee is broken. The same
+/// options always give the same result.
 ControllersChaosResult RunControllersChaos(const ControllersChaosOptions& options);
 
-/// One line: "10000000 steps in 812 worlds: ...".
+/// Returns the figures as one line: "10000000 steps in 812 worlds: ...".
 std::string ToText(const ControllersChaosFigures& figures);
 
 }  // namespace divvy::simulate

@@ -95,7 +95,7 @@ void ControllersWorld::Step() {
 // --- The network ----------------------------------------------------------------------------------------------------
 
 std::shared_ptr<AgentLink> ControllersWorld::Dial(std::size_t agent, std::size_t controller) {
-  // A stopped process has a listener nevertheless.
+  // A stopped process (SIGSTOP) still accepts connections, so only a controller that does not run cannot be reached.
   if (!controllers_[controller]->is_up()) return nullptr;
   auto link = std::make_shared<AgentLink>();
   link->agent = agent;
@@ -257,7 +257,7 @@ void ControllersWorld::StopOne(ModelledController& one) {
   ends_.emplace(clock_.true_time + Milliseconds(Happens(30) ? 2'000 : 8'000), [this, &one] {
     trace_.Note("a stopped controller goes on");
     one.Continue();
-    // It comes back to a network in trouble, in which agents look for a controller.
+    // When the stopped controller continues, its network has problems, and agents look for a controller.
     if (!temper_.has_wrong_clocks || Happens(40)) return;
     one.CutDatabase(true);
     ends_.emplace(clock_.true_time + Milliseconds(3'000), [&one] { one.CutDatabase(false); });

@@ -22,7 +22,8 @@ class ControllersWorld {
  public:
   ControllersWorld(std::uint64_t seed, const ControllersChaosOptions& options, ControllersChaosFigures& figures);
 
-  /// Makes all steps and the final checks. Returns false if a guarantee was broken; see trace().broken().
+  /// Makes all steps of this simulated world and the final checks. Returns false if a guarantee was broken; see
+  /// trace().broken().
   bool Run();
   const ChaosTrace& trace() const { return trace_; }
 
@@ -53,7 +54,7 @@ class ControllersWorld {
   std::shared_ptr<AgentLink> Dial(std::size_t agent, std::size_t controller);
 
   void Step();
-  /// Makes one of the steps that are ready. Returns false if there is none.
+  /// Makes one step, drawn from those that can happen now. Returns false if there is none.
   bool Advance();
   bool AdvanceAgent(ModelledAgent& agent, std::size_t nth);
   static std::size_t CountReady(ModelledAgent& agent);
@@ -67,7 +68,8 @@ class ControllersWorld {
   void Command();
   void Submit(ModelledController& one);
   void Cancel(ModelledController& one);
-  /// A controller that leads, whether or not it still may.
+  /// Returns a random one of the controllers that take themselves for the leader, even if their lease has ended; null
+  /// if there is none.
   ModelledController* DrawLeader();
 
   // --- Checks ------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ ControllerDriver::Ports LeaderLife::PortsOfDriver() {
   return ports;
 }
 
-// As Daemon::Recover does with several controllers.
+// Loads the state that the new leader has read from the store, as Daemon::Recover does with several controllers.
 void LeaderLife::Load(Store::Loaded loaded, const std::vector<NodeRow>& rows) {
   controller_.SetCapacity({});
   controller_.SetOwnName("(controllers)");
@@ -60,7 +60,7 @@ void LeaderLife::Load(Store::Loaded loaded, const std::vector<NodeRow>& rows) {
   }
   controller_.Load(std::move(loaded.live), loaded.settings, loaded.next_id, loaded.jobs_total, driver_.Outcomes());
   controller_.OnNodeTrouble("", "one of several controllers, which run no jobs themselves");
-  // Agents that report these are believed.
+  // A node may report about these runs, because the store says that they are on it.
   for (const auto& [id, record] : controller_.live()) {
     if (IsActive(record.state) && record.array_count == 0) nodes_[record.node].known[id] = record.attempt;
   }

@@ -26,10 +26,11 @@ class LeaderLife final : public LeaderEnd, private NodeCommandPort {
   struct Ports {
     std::function<bool()> may_act;
     std::function<void(std::vector<Batch>, std::function<void(Status)>)> commit;
-    /// The controller must start again.
+    /// Called when the controller's process must end and start again.
     std::function<void()> give_up;
   };
-  /// `clock`: the wall clock of its machine. Timers run by true time.
+  /// Models the time of one leader between its election and its end. `clock`: the wall clock of its machine. Its timers
+  /// run by `true_clock`.
   LeaderLife(std::int64_t epoch, Store& store, const Clock& clock, const ChaosClock& true_clock, ChaosTrace& trace,
              std::uint64_t seed, Ports ports);
 
@@ -54,7 +55,7 @@ class LeaderLife final : public LeaderEnd, private NodeCommandPort {
   void OnExited(const Link& link, JobId job, std::uint32_t attempt, const Exit& exit) override;
   void OnVanished(const Link& link, JobId job, std::uint32_t attempt, RunVanished how) override;
   void OnFound(const Link& link, const RunDescription& run) override;
-  /// The agent has closed the connection, or it was cut.
+  /// Handles the end of an agent's connection: the agent has closed it, or the network was cut.
   void OnLinkLost(const Link& link);
 
  private:
@@ -64,9 +65,10 @@ class LeaderLife final : public LeaderEnd, private NodeCommandPort {
   };
   void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
   void Send(Node& node, const NodeCommand& command, std::shared_ptr<const JobSpec> spec);
-  /// Null if this is not the node's present connection.
+  /// Returns the node whose present connection this is, and its name in `*name`; null if it is an old connection.
   Node* NodeOfLink(const Link& link, std::string* name = nullptr);
-  /// The name of the node if it may report about the run. Otherwise the run is to be forgotten there.
+  /// Returns the name of the node on this connection if it may report about the run. Otherwise returns null, and the
+  /// node must forget the run.
   const std::string* Admit(const Link& link, JobId job, std::uint32_t attempt);
   ControllerDriver::Ports PortsOfDriver();
 

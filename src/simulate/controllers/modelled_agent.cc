@@ -6,7 +6,7 @@
 namespace divvy::simulate {
 namespace {
 
-// As of an agent that knows several controllers.
+// The intervals of an agent that knows several controllers.
 constexpr Duration kTickEvery = std::chrono::seconds(1);
 constexpr Duration kBeatEvery = std::chrono::seconds(2);
 constexpr Duration kAnswerWithin = std::chrono::seconds(2);
@@ -69,7 +69,8 @@ void ModelledAgent::Tick() {
     if (link_) link_->up.emplace_back([link = link_, name = name_](LeaderEnd& life) { life.OnGreeting(name, link); });
     return;
   }
-  // A leader may have stopped, and another one leads.
+  // The controller has not answered for too long. It may have stopped while another one leads, so the agent gives up
+  // the connection.
   if (now - answered_at_ > (is_welcome_ ? kBeatEvery + kAnswerWithin : kAnswerWithin)) return OnLost();
   if (!is_welcome_ || now - beats_at_ < kBeatEvery) return;
   beats_at_ = now;

@@ -20,7 +20,7 @@ namespace divvy::simulate {
 
 class ModelledAgent final : public AgentEnd, public NodeReportPort {
  public:
-  /// `dial` connects to the next controller; null: it cannot be reached.
+  /// Function that connects to the controller with this number. It returns null if the controller cannot be reached.
   using Dial = std::function<std::shared_ptr<AgentLink>(std::size_t controller)>;
   ModelledAgent(std::string name, int gpus, std::size_t controllers, ChaosClock& clock, Random& random,
                 ChaosTrace& trace, ControllersChaosFigures& figures, ControllersMutation mutation, Dial dial);
@@ -35,14 +35,14 @@ class ModelledAgent final : public AgentEnd, public NodeReportPort {
   void OnCommand(std::uint64_t epoch, const NodeCommand& command, const std::shared_ptr<const JobSpec>& spec) override;
   void OnBeatAnswer() override { answered_at_ = clock_.true_time; }
   const std::shared_ptr<AgentLink>& link() const { return link_; }
-  /// The controller has closed the connection, or it was cut.
+  /// Handles the end of the connection: the controller has closed it, or the network was cut.
   void OnLost();
 
   // --- Time --------------------------------------------------------------------------------------------------------
   Time next_tick() const { return next_tick_; }
   void Tick();
 
-  /// kill -9 of the agent; the next one adopts its runs.
+  /// Kills the agent's process and starts a new one, which takes over its runs.
   void Restart();
 
  private:

@@ -102,7 +102,7 @@ void ModelledController::Stop(bool freezes_clocks) {
 
 void ModelledController::Continue() {
   if (!std::exchange(is_stopped_, false) || !std::exchange(is_frozen_, false)) return;
-  // The clocks go on where they stood.
+  // The machine's clocks continue from where they stopped.
   const Duration stood = parts_.clock.true_time - frozen_at_;
   boot_base_ += stood;
   wall_skew_ -= stood;
@@ -130,7 +130,7 @@ void ModelledController::Begin(std::optional<Call>& call, std::uint64_t session,
   call = Call{session, false, parts_.clock.true_time, std::move(execute), std::move(done)};
 }
 
-// The request may have been executed, or will be, or never is.
+// Loses a request to the database on its way: it may have been executed, may still be executed, or never is.
 void ModelledController::Lose(std::optional<Call>& call) {
   Call lost = *std::exchange(call, std::nullopt);
   if (!lost.is_executed && parts_.random.Below(2) == 0) {
@@ -147,7 +147,7 @@ void ModelledController::DropConnections() {
   // A commit may be on its way to the server, or its answer may be on the way back.
   if (process_->write_call && !process_->write_call->is_executed && parts_.random.Below(3) == 0 && !is_cut_)
     AdvanceCall(process_->write_call, kWritePatience);
-  // The server may not notice.
+  // The database server may not notice that the controller's session has ended.
   if (process_->session != 0 && parts_.random.Below(2) == 0) parts_.database.End(process_->session);
   if (process_->session != 0 && !process_->write_call) process_->session_before = std::exchange(process_->session, 0);
   if (process_->lease_call) Lose(process_->lease_call);
@@ -155,7 +155,7 @@ void ModelledController::DropConnections() {
 }
 
 bool ModelledController::CanMove(const Call& call, Duration patience) const {
-  // An answer that has left the server arrives.
+  // A request is done if the network works, or if its answer has left the server already, or after its timeout.
   return !is_cut_ || call.is_executed || parts_.clock.true_time - call.began >= patience;
 }
 
@@ -364,7 +364,7 @@ void ModelledController::ReadState() {
         *loaded = *std::move(read);
       },
       [this, loaded](bool is_lost) {
-        // As Daemon::BecomeStandby.
+        // A controller that is no longer the leader must start again, as in Daemon::BecomeStandby.
         if (is_lost) process_->must_restart = true;
         else Lead(**std::move(loaded));
       });

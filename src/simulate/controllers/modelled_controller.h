@@ -31,9 +31,9 @@ struct ControllersParts {
   ModelledDatabase& database;
   std::vector<NodeRow>& nodes;
   ControllersMutation mutation = ControllersMutation::kNone;
-  /// The state that a new leader has read. Returns false if it is broken.
+  /// Checks the state that a new leader has read from the database. Returns false if a guarantee is broken.
   std::function<bool(const Store::Loaded&)> check_loaded;
-  /// Requests that their senders have given up, and that may still be executed.
+  /// Requests to the database that their senders no longer wait for, and that may still be executed.
   std::vector<std::function<void()>>& late_requests;
 };
 
@@ -46,26 +46,28 @@ class ModelledController {
   void Start(bool yields = false);
   void Kill();
   bool is_up() const { return process_ != nullptr; }
-  /// SIGSTOP. `freezes_clocks`: a virtual machine that is paused as a whole.
+  /// Stops the controller's process, as SIGSTOP does. `freezes_clocks`: its clocks stop too, as in a virtual machine
+  /// that is paused.
   void Stop(bool freezes_clocks);
   void Continue();
   bool is_stopped() const { return is_stopped_; }
   void JumpWallClock(Duration by) { wall_skew_ += by; }
-  /// Nothing passes between this machine and the database.
+  /// Cuts (or restores) the network between this machine and the database.
   void CutDatabase(bool is_cut) { is_cut_ = is_cut; }
   bool is_cut() const { return is_cut_; }
-  /// Ends its connections, with everything that is under way on them.
+  /// Ends the controller's connections to the database; all that is under way on them is lost.
   void DropConnections();
   void StepDown();
 
   // --- Steps -------------------------------------------------------------------------------------------------------
   std::size_t CountReady() const;
-  /// Makes one of the steps that are ready.
+  /// Makes the step number `nth` (from 0) of the CountReady() steps that can happen now.
   void Advance(std::size_t nth);
-  /// True time of the next event; kNever: none.
+  /// Returns when the next event of this controller is due, by the simulated true time; kNever if there is none.
   Time next_due() const;
 
-  /// Null unless it leads and has read the state.
+  /// Returns the leader's part of this controller; null if it does not lead, or has not read the state from the
+  /// database yet.
   LeaderLife* life();
   std::uint64_t process_id() const { return process_id_; }
   bool may_act() const;
@@ -92,7 +94,7 @@ class ModelledController {
 
   Time Wall() const { return (is_frozen_ ? frozen_at_ : parts_.clock.true_time) + wall_skew_; }
   Duration SinceBoot() const;
-  /// True time at which SinceBoot reaches `at`.
+  /// Returns the simulated true time at which this machine's clock since boot reaches `at`.
   Time TrueTimeOf(Duration at) const;
   void AskAboutLease();
   void Begin(std::optional<Call>& call, std::uint64_t session, std::function<void()> execute,

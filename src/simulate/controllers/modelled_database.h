@@ -23,7 +23,8 @@ class ModelledDatabase {
   // --- Its state ---------------------------------------------------------------------------------------------------
   bool is_away() const { return is_away_; }
   void SetAway(bool is_away);
-  /// A synchronous standby becomes the primary: no commit is lost, every session ends, and its clock is another one.
+  /// Simulates a fail-over: a synchronous standby becomes the primary. No commit is lost, every session ends, and the
+  /// new primary's clock differs by `skew`.
   void FailOver(Duration skew);
   MemoryStore& store() { return store_; }
   std::int64_t epoch() const { return lease_.epoch; }
@@ -38,15 +39,15 @@ class ModelledDatabase {
   std::uint64_t Connect();
   bool IsAlive(std::uint64_t session) const { return sessions_.contains(session); }
   void End(std::uint64_t session);
-  /// Takes the lock of the only writer. `before`: the caller's earlier session, which is ended. Ends the holder if it
-  /// does not lead any more; then the next try succeeds.
+  /// Tries to take the lock that only one writer can hold. `before`: an earlier session of the caller, which is ended.
+  /// If the lock's holder no longer leads, its session is ended too, so that the next try succeeds.
   bool Lock(std::uint64_t session, std::uint64_t before, std::int64_t lease);
   struct Taken {
     std::int64_t epoch = 0;
     std::int64_t commits = 0;
   };
-  /// Requires a session that is alive. `known`: the caller's epoch so far; 0: none. Nothing: another writer has
-  /// written since, or leads.
+  /// Gives the caller a new epoch (the number of a leader's term). `known`: the caller's epoch so far; 0: none. Returns
+  /// nullopt if another writer has written since then, or leads. Requires: the session has not ended.
   std::optional<Taken> TakeEpoch(std::int64_t known, std::size_t holder, std::int64_t lease);
   struct Write {
     std::int64_t epoch = 0;
@@ -54,9 +55,9 @@ class ModelledDatabase {
     std::int64_t lease = 0;
     std::vector<Batch> batches;
   };
-  /// kFailedPrecondition: the fence refused it.
+  /// Commits a write. Returns kFailedPrecondition if the writer's epoch is no longer the newest one.
   Status Commit(const Write& write);
-  /// Called after each commit.
+  /// Called with each write after it was committed.
   std::function<void(const Write&)> on_committed;
 
  private:

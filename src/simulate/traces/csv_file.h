@@ -22,7 +22,7 @@ struct TableStyle {
 
 class CsvFile {
  public:
-  /// Fails if the file cannot be read or lacks one of the `required` columns.
+  /// Opens a CSV file. Fails if it cannot be read or lacks one of the `required` columns.
   static Result<CsvFile> Open(const std::string& path, const std::vector<std::string_view>& required,
                               TableStyle style = {});
   CsvFile(CsvFile&&) noexcept;
@@ -32,17 +32,17 @@ class CsvFile {
   /// Moves to the next non-empty line. Returns false at the end. Fails on a truncated or damaged file, on an open
   /// quote, and on a line with a different number of fields than the titles.
   Result<bool> Next();
-  /// Returns "" if there is no such column. Valid until Next.
+  /// Returns the field of the present line in this column; "" if there is no such column. The text is valid until Next.
   std::string_view Field(std::string_view column) const;
-  /// An integer from 0 to `most`. An empty field is an error.
+  /// Returns the field as an integer from 0 to `most`. Fails if it is anything else, also if it is empty.
   Result<std::int64_t> Count(std::string_view column, std::int64_t most) const;
-  /// A decimal number from `least` to `most`.
+  /// Returns the field as a decimal number from `least` to `most`. Fails if it is anything else.
   Result<double> Number(std::string_view column, double least, double most) const;
   bool Has(std::string_view column) const;
-  /// The comment lines so far, without their first character. At most the first thousand.
+  /// The comment lines read so far, without their first character; at most the first thousand of them.
   const std::vector<std::string>& comments() const;
 
-  /// An error with the text "FILE:17: `what`".
+  /// Returns an error about the present line: "FILE:17: `what`".
   Error Wrong(const std::string& what) const;
 
  private:

@@ -20,10 +20,11 @@ struct LoadLevel {
 
 class LoadSeries {
  public:
-  /// Keeps at most `most_bins` points (even, at least 2). They are one second wide at first.
+  /// Records the load over time with at most `most_bins` points (an even number, at least 2). A point covers one second
+  /// at first, and longer times as the series grows.
   explicit LoadSeries(std::size_t most_bins = 256) : most_bins_(most_bins) {}
 
-  /// The level is `level` from `now` on. Requires: `now` is not earlier than in the previous call.
+  /// Sets the load from `now` on. Requires: `now` is not earlier than in the previous call.
   void Set(Time now, const LoadLevel& level);
   /// Ends the series at `end`. Requires: the same as Set.
   void Finish(Time end) { Set(end, {}); }
@@ -37,9 +38,10 @@ class LoadSeries {
 
   Time begin() const { return begin_; }
   Time end() const { return last_; }
-  /// Integral of the level over the seconds from begin() to end().
+  /// Returns the sum of the load over all seconds from begin() to end(), for example in GPU-seconds.
   const LoadLevel& integral() const { return integral_; }
-  /// The integral of allocated GPUs while at least one job waited, and the seconds in which one did.
+  /// Returns the GPU-seconds that were allocated while at least one job waited; seconds_waiting() returns how long that
+  /// was.
   double allocated_while_waiting() const { return allocated_while_waiting_; }
   double seconds_waiting() const { return seconds_waiting_; }
 

@@ -19,7 +19,7 @@ struct OpenbNodes {
   std::vector<std::string> models;          // Indexed by NodeState::model.
 
   std::int64_t capacity_parts() const;
-  /// The GPUs of each model, in parts.
+  /// Returns the number of GPUs of each model, in ten-thousandths of a GPU.
   std::vector<std::int64_t> capacity_by_model() const;
 };
 
@@ -29,7 +29,8 @@ struct OpenbJob {
 };
 
 Result<OpenbNodes> ReadOpenbNodes(const std::string& path);
-/// Sorted by name. A model that no node has is not an error: such a job fits nowhere.
+/// Reads the jobs of an openb trace, sorted by name. A job may request a GPU model that no node has: it then fits
+/// nowhere.
 Result<std::vector<OpenbJob>> ReadOpenbJobs(const std::string& path, const OpenbNodes& nodes);
 
 }  // namespace divvy::simulate

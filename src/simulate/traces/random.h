@@ -33,7 +33,7 @@ class Random {
     return result;
   }
 
-  /// 0 .. bound - 1, uniformly distributed. Requires: bound > 0.
+  /// Returns a random integer from 0 to `bound` - 1, uniformly distributed. Requires: bound > 0.
   std::uint64_t Below(std::uint64_t bound) {
     const std::uint64_t skewed = -bound % bound;
     std::uint64_t draw = Next();

@@ -80,7 +80,7 @@ Status ReadSlice(CsvFile& file, Workload& workload) {
     DIVVY_TRY(job.gpus, GpuField(file, "num_chips"));
     DIVVY_TRY(job.nodes, GpuField(file, "num_nodes"));
     DIVVY_TRY(job.runtime, SecondsField(file, "duration_s"));
-    // walltime_limit_s repeats the run time, so it is not a requested limit.
+    // In this trace, the column walltime_limit_s repeats the run time, so it is not read as a time limit.
     workload.jobs.push_back(std::move(job));
     return {};
   });

@@ -25,7 +25,7 @@
 
 namespace divvy::simulate {
 
-/// The names above, in the same order.
+/// Returns the names of the trace formats, in the order of the list above.
 const std::vector<std::string_view>& TraceFormats();
 
 /// Reads `paths` as one trace. Fails on an unknown format, naming the nearest, and on a trace without jobs.

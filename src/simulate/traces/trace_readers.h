@@ -26,7 +26,7 @@ inline constexpr std::int64_t kMostGpusOfJob = 10'000'000;
 /// About 280 years.
 inline constexpr double kMostTraceSeconds = 9e9;
 
-/// Calls `read` for each line of the table.
+/// Calls `read` for each line of the table, until it fails.
 template <typename Read>
 Status ForEachLine(CsvFile& file, Read read) {
   for (;;) {
@@ -36,7 +36,8 @@ Status ForEachLine(CsvFile& file, Read read) {
   }
 }
 
-/// The seconds in `column`, as a duration, also for points in time.
+/// Returns the field in `column`, a number of seconds, as a duration. Also used for points in time, as the time since
+/// the trace's zero.
 inline Result<Duration> SecondsField(const CsvFile& file, std::string_view column, double unit_seconds = 1) {
   DIVVY_TRY(const double value, file.Number(column, 0, kMostTraceSeconds / unit_seconds));
   return TimeFromSeconds(value * unit_seconds).time_since_epoch();

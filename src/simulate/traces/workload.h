@@ -74,13 +74,13 @@ struct Workload {
 
 void Arrange(Workload& workload);
 
-/// "96x8", "36x4:v100,2x8:a100": nodes x GPUs per node : model.
+/// Parses the description of a cluster: nodes x GPUs per node : model, such as "96x8" or "36x4:v100,2x8:a100".
 Result<TraceCluster> ParseCluster(std::string_view text);
 
-/// Keeps the jobs with from <= submit < to.
+/// Removes all jobs that were submitted before `from`, or at `to` or later.
 void CutTo(Workload& workload, Time from, Time to);
-/// Divides the times between submissions by `factor`, from the first submission on. Changes nothing else. Requires:
-/// `factor` > 0.
+/// Multiplies the load by `factor`: divides the times between submissions by it, from the first submission on.
+/// Requires: `factor` > 0.
 void ScaleLoad(Workload& workload, double factor);
 
 }  // namespace divvy::simulate

@@ -100,7 +100,8 @@ void Cluster::SetRules(Rules rules) {
   state_->rules = rules;
   state_->pools.front() = rules;
   for (auto& [id, run] : state_->running) state_->Expect(run, EndOf(rules, run, run.started));
-  // New rules may grant reservations to other jobs, so all are dropped. Nominations stay.
+  // With new rules, other jobs may get backfill reservations, so all are dropped. Resources that were preempted for a
+  // job (nominations) stay reserved for it.
   for (std::size_t i = state_->reservations.size(); i-- > 0;) {
     if (!state_->reservations[i].reservation.is_nomination) state_->DropReservation(i);
   }
@@ -204,7 +205,7 @@ void Cluster::Adopt(const Job& job, std::vector<TaskPlacement> placements, Time 
   const std::vector<TaskPlacement> taken = run.placements;
   s.AddRun(std::move(run), now);
   s.carvings.clear();  // It runs already, so its GPUs are in the right mode.
-  // It was placed without checking reserved capacity.
+  // The adopted job was placed without regard to reservations, so these may have to be changed to other GPUs.
   for (const TaskPlacement& placed : taken) {
     if (!s.nodes[placed.node].reserved.empty()) RefitReserved(s, placed.node, now);
   }

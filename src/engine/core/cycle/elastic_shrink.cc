@@ -36,7 +36,7 @@ constexpr std::size_t kSearched = 16;
 struct Choice {
   int asked = 0;
   int jobs = 0;
-  // How many GPUs each job releases, negated; jobs that grew last come first.
+  // How many GPUs each elastic job releases, negated; jobs that grew last come first.
   std::array<std::int8_t, GpuSet::kCapacity> kept{};
   int worst_pair = 0;  // Negated, like the sum: more is better.
   int sum_of_pairs = 0;
@@ -93,7 +93,8 @@ class Asker {
     if (request.groups.size() != 1 || request.groups.front().least != 1) return false;
     if (!request.groups.front().alternatives.front().is_whole()) return false;
     if (StartBlockerOf(state_, head.job_class).could_never_run) return false;
-    // No job ends, so a full job count stays full. Under a cap on GPUs, released GPUs may make room.
+    // No job ends by releasing GPUs. So if a limit on the number of running jobs is reached, this cannot help; a limit
+    // on GPUs may get room.
     if (std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) { return RefusesJobs(state_.caps[cap]); }))
       return false;
     const ReservationSlot* slot = SlotOf(state_, head.place.id);
@@ -161,7 +162,8 @@ class Asker {
     GpuSet fixed;                                 // GPUs that every set contains.
   };
 
-  // All sets of free or surplus GPUs with at least one surplus GPU.
+  // Returns all sets of GPUs on which the job could start, made of free GPUs and of at least one GPU that an elastic
+  // job can release.
   std::vector<Choice> ChoicesOn(NodeIndex index, const Head& head) const {
     const Node& node = state_.nodes[index];
     const Shape& shape = ShapeOf(head);
@@ -247,9 +249,9 @@ class Asker {
     return parts;
   }
 
-  // Returns which reserved capacity must move so that the job starts there once the GPUs are released; nothing if it
-  // cannot. The time of release is unknown, so the job must delay no reservation whenever it starts; its time limit
-  // does not help.
+  // Returns which reservations must be changed to other GPUs so that the job can start there once the GPUs are
+  // released; nullopt if it cannot. The time of release is unknown, so the job must delay no reservation whenever it
+  // starts; its time limit does not help.
   std::optional<std::vector<Shift>> ShiftsFor(const Head& head, NodeIndex node, GpuSet gpus) {
     const ClassKey& key = state_.classes[head.job_class].key;
     const std::vector<ElasticShrink::Part> parts = PartsOf(node, gpus);

@@ -31,7 +31,8 @@ struct ElasticShrink {
 /// Jobs for which surplus is searched in one decision.
 inline constexpr int kMostAskers = 32;
 
-/// Returns what was requested. It is applied already: the jobs are resized (Resize), and the GPUs are nominated.
+/// Asks elastic jobs to release GPUs so that waiting jobs can start. Returns these requests. They are applied to
+/// `cluster` already: the jobs count with their new sizes, and the GPUs are kept for the waiting jobs (nominated).
 std::vector<ElasticShrink> RequestShrinks(Cluster& cluster, std::vector<Surplus> surplus, Time now);
 
 }  // namespace divvy::core

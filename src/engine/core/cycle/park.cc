@@ -122,7 +122,7 @@ class Parking {
     int idle = 0;
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu)
       idle += placement::RoomOfGpu(node.state, gpu).free_parts >= placement::kGpuParts;
-    // Idle GPUs may be reserved for others.
+    // At least one GPU must be freed, even if enough GPUs are idle: those may be reserved for other jobs.
     const int needed = std::max(wanted - idle, 1);
     std::array<Victims, GpuSet::kCapacity + 1> best;  // By the GPUs that they free.
     best[0].weight = 0;

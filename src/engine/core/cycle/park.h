@@ -29,9 +29,10 @@ struct Park {
 /// Newcomers for which victims are searched in one decision. The others follow in the next one.
 inline constexpr int kMostNewcomers = 32;
 
-/// Returns what must be parked. It is applied already: the victims' GPUs are marked as leaving and nominated, and their
-/// host memory is taken. No victim has a higher priority than its newcomer.
-/// Cost: O(newcomers x parkable jobs x 64), for at most kMostNewcomers.
+/// Finds running jobs to park so that waiting newcomers can start, and returns them. This is applied to `cluster`
+/// already: the GPUs of the parked jobs are kept for the newcomers (nominated), and the host memory that they need is
+/// counted. No parked job has a higher priority than its newcomer. Cost: O(newcomers x parkable jobs x 64), for at most
+/// kMostNewcomers.
 std::vector<Park> RequestParks(Cluster& cluster, std::vector<Parkable> parkable,
                                const std::function<bool(JobId entry)>& is_newcomer, Time now);
 

@@ -219,7 +219,8 @@ void Preempt(ClusterState& state, Time now, Plan& plan) {
     heads.push_back(std::move(head));
     std::push_heap(heads.begin(), heads.end(), PreemptorHead::Later);
   }
-  // Preemptions made meanwhile can only have made it harder for the jobs that failed before.
+  // The preemptions made in this cycle can only have made it harder for jobs for which no victims were found before, so
+  // these are not tried again.
   for (const ClassIndex index : failed) state.classes[index].tried_epoch = state.preempt_epoch;
   state.preempt_again = kNever;
   for (const JobClass& job_class : state.classes) {

@@ -18,21 +18,24 @@ namespace divvy::core {
 /// Jobs for which victims are searched in one decision; the remaining ones follow in the next decision.
 inline constexpr int kMostPreemptors = 32;
 
-/// Adds to `plan` the preemptions that the rules demand, and applies them. Costs nothing if there is nothing to do.
+/// Adds to `plan` the preemptions that the rules demand, and applies them to `state`. Cheap if there are none.
 void Preempt(ClusterState& state, Time now, Plan& plan);
 
-/// Lets elastic jobs use their new places once their migrated placements have left, and drops reservations for jobs
-/// that are gone.
+/// Lets elastic jobs use the places to which some of their tasks were moved, once the tasks have left the old ones.
+/// Drops the reservations of such places for jobs that have ended.
 void SettleMoves(ClusterState& state, Time now, Plan& plan);
 
-/// The job was told to release these placements.
+/// Marks these placements as leaving: the running job was told to release them.
 void MarkLeaving(ClusterState& state, JobId id, const std::vector<TaskPlacement>& placements);
-/// A migrated job is queued again: the resources held for it become its nomination. Nothing if it was not migrated.
+/// Called when a job that is moved to another place is queued again. The resources that were reserved for it there are
+/// nominated: it starts on them next. Has no effect if the job is not being moved.
 void ResumeMoved(ClusterState& state, JobId id, Time now);
 
-/// Returns whether the nominated resources are free or will be once leaving jobs have left.
+/// Returns true if the resources that were preempted for a waiting job (its nomination, in `slot`) are free, or will be
+/// once the jobs that were told to leave have left.
 bool NominationHolds(const ClusterState& state, const ReservationSlot& slot);
-/// Returns whether they are free now: the job can start there, whatever other jobs have reserved.
+/// Returns true if the resources that were preempted for a waiting job (its nomination, in `slot`) are free now, so
+/// that the job can start there, whatever other jobs have reserved.
 bool NominationIsFree(const ClusterState& state, const ReservationSlot& slot);
 
 }  // namespace divvy::core

@@ -28,7 +28,8 @@ Search::Search(ClusterState& state, Time now, const Preemptor& preemptor, const 
       started_(started),
       policy_(state),
       statement_(state) {
-  // Leaving resources count as gone; nominations of them exist as reserved capacity.
+  // Resources that running jobs were told to release count as free; for whom they will be used is known from the
+  // reservations.
   for (const JobId id : state.leaving) {
     const Run& run = state.running.at(id);
     const std::vector<TaskPlacement>& gone = run.is_leaving ? run.placements : run.leaving;
@@ -36,7 +37,7 @@ Search::Search(ClusterState& state, Time now, const Preemptor& preemptor, const 
   }
 }
 
-// Lengths as seen from now: jobs begin when the victims have left.
+// Returns the job's time limit plus the grace period, because it starts only when the preempted jobs have left.
 Length Search::LengthAfterGrace(const ClassKey& key) const {
   const auto after = [&](Duration length) { return length > Duration(0) ? length + state_.rules.grace : length; };
   const Length length = LengthOf(state_.rules, key);
@@ -146,7 +147,7 @@ Toll Search::TollOf(const Choice& choice) const {
   Toll toll{};
   for (std::size_t i = 0; i < choice.level; ++i) toll[3] += victim.surplus_parts[i];
   if (victim.is_within) toll[0] = toll[3];
-  // Every placement costs something, so that no task without GPUs is taken for free.
+  // Each task that is preempted counts in the cost, so that one without GPUs is not preempted needlessly.
   toll[3] += static_cast<std::int64_t>(choice.level);
   toll[4] = victim.evenness;
   return toll;
@@ -202,7 +203,8 @@ std::optional<Seizure> Search::Find(PreemptMode mode, bool moves_all) {
         if (runs.empty() || runs.back() != victim.run) runs.push_back(victim.run);
       }
     }
-    // Nodes that lack least come first, then those with the first of equal victims; this bounds the remaining search.
+    // Searches the nodes first on which the preemptor lacks least, then those with the preferred one of equal victims.
+    // A good first result makes the rest of the search short.
     std::vector<NodeIndex> nodes;
     for (const auto& [node, runs] : by_node) nodes.push_back(node);
     const auto order_of = [&](NodeIndex node) {
@@ -259,7 +261,7 @@ bool Search::IsBetter(const Toll& toll, const std::vector<Choice>& set) const {
   return toll == best_->toll && RanksOf(set) < best_ranks_;
 }
 
-// A sufficient set is not extended, because that only costs more.
+// Adds one victim after the other. A set that suffices is not extended, because that only costs more.
 void Search::Descend(std::size_t first, const Toll& toll) {
   for (std::size_t i = first; i < victims_.size(); ++i) {
     const std::size_t levels = victims_[i].surplus.size() + 1;
@@ -301,14 +303,15 @@ void Search::Greedy() {
     const Toll toll = toll_of(set);
     return IsBetter(toll, set) && CouldFit() && Accept(toll);
   };
-  // Surplus first, then whole jobs, each only if the rules allow it together with the others.
+  // First takes GPUs that elastic jobs can release, then whole jobs, each only if the rules allow it together with
+  // those already chosen.
   std::vector<Choice> set;
   const auto grow = [&](const Choice& choice) {
     std::vector<Choice> more = set;
     std::erase_if(more, [&](const Choice& other) { return other.victim == choice.victim; });
     more.push_back(choice);
     if (mode_ == PreemptMode::kReclaim && !policy_.MayReclaim(preemptor_.job_class, LossesOf(more))) {
-      // The whole set may be allowed only after more is taken, but every victim alone must be allowed.
+      // The rules may allow the set only when more victims are added. But each victim must be allowed by itself.
       std::vector<Choice> alone{choice};
       if (!policy_.MayReclaim(preemptor_.job_class, LossesOf(alone))) return false;
     }
@@ -357,7 +360,7 @@ bool Search::Accept(const Toll& toll) {
   return true;
 }
 
-// A victim that can be migrated is, which is milder than stopping it.
+// Finds new places for the victims. A job that fits elsewhere is moved there, which is milder than stopping it.
 bool Search::PlaceVictims(Seizure& seizure) {
   std::vector<Choice> order = chosen_;
   std::stable_sort(order.begin(), order.end(), [&](const Choice& a, const Choice& b) {
@@ -373,7 +376,7 @@ bool Search::PlaceVictims(Seizure& seizure) {
     if (victim.can_move) {
       Placer placing(state_, now_, now_);
       if (part.is_all) {
-        // Migrate with all placements; if that fails, with the minimum, rather than stop it.
+        // Tries to move the job with all its tasks; if they do not fit, with the minimum number of tasks.
         ResourceRequest whole = request;
         for (std::size_t group = 0; group < whole.groups.size(); ++group) {
           whole.groups[group].least = static_cast<std::int32_t>(std::count_if(
@@ -397,7 +400,7 @@ bool Search::PlaceVictims(Seizure& seizure) {
     seizure.parts.push_back(std::move(part));
   }
   if (!is_any_moved) return true;
-  // A migrated job frees nothing of its team's share.
+  // A job that is moved still uses its team's share, so it does not count as a loss of the team.
   if (IsAllowed(LossesOf(taken), taken.empty())) return true;
   if (moves_all_) return false;
   for (Seizure::Part& part : seizure.parts) part.to.clear();

@@ -61,19 +61,23 @@ struct Preemptor {
 
 class Search {
  public:
-  /// `started`: jobs that this decision started; they are not preempted.
+  /// Searches for running jobs to preempt so that `preemptor` can start. `started`: jobs that this scheduling cycle has
+  /// started; they are not preempted.
   Search(ClusterState& state, Time now, const Preemptor& preemptor, const std::set<JobId>& started);
 
-  /// Returns a place if the job fits once the jobs that are already leaving have left.
+  /// Returns a result without victims if the preemptor fits once the jobs that were already told to leave have left;
+  /// otherwise nullopt.
   std::optional<Seizure> Nothing();
-  /// `moves_all`: only migrates; every victim must fit elsewhere.
+  /// Returns the cheapest set of victims with which the preemptor can start; nullopt if there is none. `moves_all`:
+  /// only jobs that fit on other resources are victims, and they are moved there.
   std::optional<Seizure> Find(PreemptMode mode, bool moves_all);
 
-  /// When a job that is too young to be preempted becomes old enough; kNever: there is none.
+  /// Returns the next time at which a job that has not run long enough to be preempted will have; kNever if there is
+  /// none.
   Time again_at() const { return again_at_; }
 
  private:
-  /// Among equal victims: lower priority first, then the younger, then the later one.
+  /// The order of victims with equal cost: lower priority first, then the one queued later, then the higher job id.
   using Rank = std::tuple<int, std::int64_t, std::uint64_t>;
   static Rank RankOf(const Run& run) {
     return {run.priority, -run.queued_at.time_since_epoch().count(), ~run.id.value()};
@@ -114,7 +118,8 @@ class Search {
   void Greedy();
   void RemoveChoice(const Choice& choice);
   bool CouldFit() const;
-  /// Returns whether the set is cheaper than the best so far, or equally cheap and better by rank.
+  /// Returns true if this set of victims, with cost `toll`, is cheaper than the best set so far, or equally cheap and
+  /// preferred by Rank.
   bool IsBetter(const Toll& toll, const std::vector<Choice>& set) const;
   std::vector<Rank> RanksOf(const std::vector<Choice>& set) const;
   /// Makes the chosen victims, which cost `toll`, the best set so far. Returns false if the rules forbid it, or if the

@@ -13,7 +13,7 @@ PreemptionPolicy::PreemptionPolicy(const ClusterState& state)
     for (const TaskPlacement& placed : gone) {
       Add(job_class.key.team, -ShapeOf(state.request_of(run), placed).gpu_parts(), job_class.is_firm());
     }
-    // A job that is being migrated leaves its old place, but its team then holds the new one.
+    // A job that is being moved leaves its old place, but its team then holds the new one, so both cancel out.
     const auto moving = state.moving.find(id);
     if (moving == state.moving.end()) continue;
     for (const TaskPlacement& placed : moving->second.to) {
@@ -38,7 +38,7 @@ void PreemptionPolicy::Add(TeamIndex team, std::int64_t parts, bool is_firm) {
 std::int64_t PreemptionPolicy::Share(TeamIndex team) const {
   const Teams& teams = state_.teams;
   const std::int64_t quota = teams.spec(team).quota_parts;
-  // Quotas are not guaranteed to a team without one: it has what the others leave.
+  // A team without a quota is guaranteed nothing: it has what the quotas of other teams leave.
   if (quota == kNoBound) return teams.FairShare(team);
   return std::max(teams.FairShare(team), std::min(quota, teams.running(team) + teams.waiting(team)));
 }
@@ -70,7 +70,8 @@ bool PreemptionPolicy::FitsItsTeams(ClassIndex preemptor, const std::vector<Loss
     for (const Loss& loss : losses) freed += IsAbove(at, loss.team) ? loss.parts : 0;
     const std::int64_t after = Held(at) - freed + job_class.least_parts;
     if (spec.limit_parts != kNoBound && after > spec.limit_parts) return false;
-    // Victims are preemptible, so they free no firm usage.
+    // Only jobs that may not be preempted count against the quota here, and victims are none of these. So victims do
+    // not make room in it.
     if (job_class.is_firm() && spec.quota_parts != kNoBound &&
         state_.teams.firm(at) + firm_change_[at] + job_class.least_parts > spec.quota_parts) {
       return false;
@@ -94,7 +95,8 @@ bool PreemptionPolicy::IsReclaimable(ClassIndex preemptor, TeamIndex victim) con
 bool PreemptionPolicy::MayReclaim(ClassIndex preemptor, const std::vector<Loss>& losses) const {
   if (!FitsItsTeams(preemptor, losses)) return false;
   const JobClass& job_class = state_.classes[preemptor];
-  // Indexed by the victims' team at the level where they branch: everything that it would lose.
+  // The loss of each team. A victim's loss counts for that of its teams which is just below the common ancestor with
+  // the preemptor's team.
   struct Side {
     TeamIndex preemptor = kRootTeam;
     std::int64_t lost = 0;
@@ -113,7 +115,8 @@ bool PreemptionPolicy::MayReclaim(ClassIndex preemptor, const std::vector<Loss>&
     return Held(at) - freed + job_class.least_parts;
   };
   for (const auto& [level, side] : sides) {
-    // The last victim may be the largest: a team is brought down to its share, and one big job cannot keep it above.
+    // The team must be above its share before its largest victim is taken. So a team can be brought down to its share
+    // even if one big job takes it below.
     const std::int64_t before_last = Held(level) - side.lost + side.largest;
     bool is_within = true;
     for (TeamIndex at = job_class.key.team; at != side.preemptor; at = state_.teams.spec(at).parent) {

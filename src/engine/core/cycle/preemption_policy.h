@@ -30,21 +30,23 @@ struct Loss {
 
 class PreemptionPolicy {
  public:
-  /// Leaving resources count as released, nominated ones as running.
+  /// Computes the usage of all teams as it will be: resources that jobs were told to release count as released, and
+  /// resources that are kept for preemptors (nominated) as used by them.
   explicit PreemptionPolicy(const ClusterState& state);
 
-  /// Returns whether teams and priorities allow the preemptor to take these. With empty `losses` only its own limits
-  /// count.
+  /// Returns whether the rules for teams and priorities allow a job of the class `preemptor` to take what `losses`
+  /// lists from running jobs. If `losses` is empty, only the limits of its own teams are checked.
   bool MayReclaim(ClassIndex preemptor, const std::vector<Loss>& losses) const;
   bool MayPreempt(ClassIndex preemptor, int priority, const std::vector<Loss>& losses) const;
   /// Returns whether the preemptor fits into the limits and quotas of its teams after the victims' `losses`. Checks
   /// nothing else.
   bool FitsItsTeams(ClassIndex preemptor, const std::vector<Loss>& losses) const;
 
-  /// Returns false if MayReclaim refuses every set of victims that includes this team's jobs.
+  /// Returns false if jobs of the team `victim` may never be preempted for the class `preemptor`, whatever the other
+  /// victims are.
   bool IsReclaimable(ClassIndex preemptor, TeamIndex victim) const;
-  /// The usage of the victim's team relative to its share, in thousandths, at the level where it branches from the
-  /// preemptor's path.
+  /// Returns how much a team uses relative to its share, in thousandths. The team is `victim` or its ancestor: the one
+  /// just below the closest common ancestor of the two teams.
   std::int64_t Saturation(ClassIndex preemptor, TeamIndex victim) const;
 
  private:

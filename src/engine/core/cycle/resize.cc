@@ -18,7 +18,8 @@ Shape OnGpus(Shape shape, GpuSet gpus) {
   return shape;
 }
 
-// GPUs that stay form one task and those to be released another, so that the cluster knows what will be free.
+// Returns a request with one task for the GPUs that the job keeps and another for those that it was told to release, so
+// that it is known what will be free.
 ResourceRequest SplitRequest(Shape shape, const std::vector<FilterIndex>& filters, GpuSet stays, GpuSet goes) {
   ResourceRequest request;
   request.placement = PlacementStrategy::kSequential;

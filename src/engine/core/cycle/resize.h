@@ -9,9 +9,10 @@
 
 namespace divvy::core {
 
-/// Sets the GPUs of job `id` to `gpus`, of which it was told to release `asked`. Its start, end, queue position, team
-/// and caps stay. It takes `more_memory_mib` of host memory in addition. Requires: it is one task; GPUs in `gpus` that
-/// are not its own are free; `asked` is a subset of `gpus`, all of them only if it is being parked; the memory is free.
+/// Sets the GPUs of the running job `id` to `gpus`, of which it was told to release `asked`. It also gets
+/// `more_memory_mib` of host memory. All else about the job stays the same. Requires: the job is one task; GPUs in
+/// `gpus` that it does not have yet are free; `asked` is a subset of `gpus`, and equals it only if the job is being
+/// parked; the memory is free.
 void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now, std::int32_t more_memory_mib = 0);
 
 /// Returns which reserved capacity must be exchanged for other GPUs of the same node, so that `placed` can be taken now
@@ -29,9 +30,9 @@ struct Taste {
   TopologyNeed topology = TopologyNeed::kAny;
   bool requires_topology = false;
 };
-/// Returns the GPU that best complements those of job `id`, or an empty set. The GPU is free until the job ends,
-/// respecting all reserved capacity, and its teams have room for it. Reserved capacity of others there has been moved
-/// already.
+/// Returns one more GPU for the running job `id`, the one best connected to those it has; an empty set if there is
+/// none. The GPU is free until the job ends, and the limits of the job's teams allow it. If the GPU was reserved for
+/// another job, that reservation was moved to another GPU.
 GpuSet OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now);
 
 }  // namespace divvy::core

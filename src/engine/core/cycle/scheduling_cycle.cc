@@ -40,8 +40,8 @@ Plan SchedulingCycle::Decide() {
 }
 
 bool SchedulingCycle::MustGoOn() const {
-  // Reservations that displace each other in a circle start no job. Remaining grown nodes are handled in the next
-  // decision.
+  // If no job has started for several rounds, ends the cycle: reservations may displace each other in a circle. Nodes
+  // that have got free room are examined in the next cycle.
   if (idle_rounds_ >= 2 * kMostIdleRounds) return false;
   if (!state_.grown.empty() || !state_.fresh.empty() || state_.must_find_head) return true;
   // Every start changes the teams' shares, and with them the order.
@@ -63,7 +63,7 @@ void SchedulingCycle::Push(Candidate candidate) {
   std::push_heap(heap_.begin(), heap_.end(), Later);
 }
 
-// The next candidate: the better of the heap's and the pool's first.
+// Returns the next job to try: the first one of the heap and of the classes in `pool_`.
 const SchedulingCycle::Candidate* SchedulingCycle::Next() {
   if (!is_pool_checked_) {
     is_pool_checked_ = true;
@@ -100,7 +100,8 @@ bool SchedulingCycle::IsFiller(const Candidate& candidate) {
   if (candidate.is_blocked || state_.rules.backfill != Backfill::kReserved) return false;
   if (state_.RulesOf(candidate.job_class).order != QueuePolicy::kFifo || !first_blocked(candidate.job_class).is_set())
     return false;
-  // Without a reservation, and without escalation, the head would lose by the order of the fillers.
+  // If the first blocked job of the pool gets no reservation and does not gain precedence by waiting (escalate), jobs
+  // behind it are not tried in the order of gap fillers: they would overtake it.
   const JobId first = first_blocked(candidate.job_class);
   const auto head = state_.waiting.find(first);
   if (head != state_.waiting.end() && state_.RulesOf(head->second.job_class).escalate_after == Duration(0) &&
@@ -159,7 +160,8 @@ void SchedulingCycle::RankHeads() {
     RankDue(RankReservations());
     return;
   }
-  // Every start and end moves all jobs of the teams concerned, but does not reorder the jobs of one team.
+  // With fair sharing, each start and end of a job changes the queue positions of all jobs of its team, but not their
+  // order among each other.
   RankDue({});
   state_.FindTeamHeads(now_);
   const std::vector<KeyChange> key_changes = RankReservations();
@@ -254,8 +256,8 @@ void SchedulingCycle::Collect() {
   }
 }
 
-// Jobs escalate and teams are served while a reservation exists, so its key is updated. Returns the keys before and
-// after.
+// Updates the queue positions of jobs with reservations, which change while jobs wait and teams are served. Returns the
+// keys before and after.
 std::vector<SchedulingCycle::KeyChange> SchedulingCycle::RankReservations() {
   std::vector<KeyChange> keys;
   for (ReservationSlot& slot : state_.reservations) {
@@ -286,7 +288,8 @@ bool SchedulingCycle::FitsOnGrown(ClassIndex index) const {
   return false;
 }
 
-// Pushes a job that waits, and that no change could have helped, so that it keeps its position in the order.
+// Adds a waiting job that cannot start now, because nothing has changed for it, so that it keeps its place in the
+// order.
 void SchedulingCycle::PushBlocked(JobId entry) {
   const Waiting& waiting = state_.waiting.at(entry);
   if (waiting.lane != Waiting::Lane::kReady || HasReservation(entry)) return;
@@ -351,7 +354,8 @@ void SchedulingCycle::Try(Candidate candidate) {
   const ClassQueue::Position at = job_class.queue.LowerBound(candidate.place);
   const bool is_there = !job_class.queue.IsEnd(at) && job_class.queue.At(at).place == candidate.place;
   if (candidate.is_blocked) {
-    // The job that represented all unexamined ones has started or may not start now, so another takes its role.
+    // This job stood for all blocked jobs that are not examined. If it has started or is kept back by a limit, another
+    // job takes this role.
     if (is_there && !IsBarred(candidate.job_class) && !IsKept(candidate.job_class)) Blocked(candidate);
     else FindHeads();
     return;
@@ -373,10 +377,11 @@ void SchedulingCycle::Try(Candidate candidate) {
     }
   }
   if (state_.rules.backfill == Backfill::kNone && first_blocked(candidate.job_class).is_set()) return;
-  // Settling its reservation has already tried it, without its own reserved capacity in the way.
+  // A job with a reservation has been tried already, together with its reservation.
   if (HasReservation(candidate.place.id) || IsBarred(candidate.job_class)) return;
   if (IsKept(candidate.job_class)) return;
-  // Reservations of jobs behind it do not bind it. But those of escalated jobs are spared if there is other room.
+  // The job may use resources that are reserved for jobs behind it. But if some of these jobs have waited very long
+  // (escalated), other room is tried first.
   std::vector<TaskPlacement> placements;
   if (IsAnyEscalated(settled_)) placements = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
   if (placements.empty()) {

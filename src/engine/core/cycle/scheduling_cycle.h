@@ -30,7 +30,7 @@ inline constexpr int kMostIdleRounds = 64;
 class SchedulingCycle {
  public:
   SchedulingCycle(ClusterState& state, Time now, const Cluster::NameMember& name, int most_remakes = kMostRemakes);
-  /// Leaves reservations unchanged: no job gets one, and jobs that have one do not start.
+  /// Makes Decide leave backfill reservations unchanged: no job gets one, and jobs that have one do not start.
   void KeepReservations() { keeps_reservations_ = true; }
   Plan Decide();
 

@@ -78,8 +78,8 @@ void SchedulingCycle::PartHolds(ClassIndex index, const std::vector<TaskPlacemen
   if (shifts) Apply(state_, *shifts);
 }
 
-// Lifts its reserved capacity temporarily. Resources that this frees are available only to jobs before it, so nothing
-// counts as grown.
+// Frees the reserved resources of this reservation temporarily. Only jobs before its job may use them, so no node
+// counts as having more room.
 void SchedulingCycle::Unhold(ReservationSlot& slot) {
   slot.is_lifted = true;
   for (const TaskPlacement& placed : slot.reservation.placements) {
@@ -112,7 +112,8 @@ bool SchedulingCycle::IsAnyEscalated(std::size_t from) const {
                      });
 }
 
-// Restores lifted capacity if no other job took the resources. Otherwise the reservation is resettled at its turn.
+// Reserves the resources of the lifted reservations again if no other job took them. Otherwise the reservation is made
+// again when its job is considered.
 void SchedulingCycle::Restore(bool has_changed) {
   for (std::size_t i = settled_; i < state_.reservations.size(); ++i) {
     ReservationSlot& slot = state_.reservations[i];
@@ -171,7 +172,8 @@ bool SchedulingCycle::IsReady(const ReservationSlot& slot) const {
                        key.user);
 }
 
-// Returns whether a grown node has room for one of its tasks before its start.
+// Returns true if the reservation's job could now start earlier: a node that has got free room has some for one of its
+// tasks.
 bool SchedulingCycle::Concerns(const ReservationSlot& slot) const {
   if (slot.reservation.start == kNever) return !grown_.empty();
   const ResourceRequest& request = state_.requests[state_.classes[slot.job_class].key.request];
@@ -196,7 +198,8 @@ void SchedulingCycle::Settle() {
     settled_ += 1;
     return;
   }
-  // A nominated job waits for its victims, which may also count against its team's limit.
+  // A job for which others are preempted keeps its reservation even while its team's limit blocks it: its victims may
+  // count against that limit, too.
   const bool is_nomination = slot.reservation.is_nomination;
   const bool deserves = is_nomination || !first.is_set() || first == place.id || is_escalated;
   const bool is_barred = !is_nomination && IsBarred(slot.job_class);
@@ -206,11 +209,12 @@ void SchedulingCycle::Settle() {
                                    : IsKept(slot.job_class);
   if (!deserves || is_over) {
     Forget(settled_);
-    // While it had a reservation, the job was not tried.
+    // The job has lost its reservation. While it had one, it was not tried, so it is tried now.
     if (!is_over) PushNext(slot.job_class);
     return;
   }
-  // The jobs that block it will have ended by its start, and it can only wait for them.
+  // A limit blocks the job now, but the running jobs that use the limit will have ended by the reserved start. So the
+  // reservation stays.
   if (is_barred) {
     if (slot.is_stale || slot.is_lifted) {
       if (!slot.is_lifted) Unhold(state_.reservations[settled_]);
@@ -246,7 +250,8 @@ bool SchedulingCycle::IsBarredUntilItsStart(const ReservationSlot& slot) const {
   return job_class.could_run && HasRightsAt(state_, slot.job_class, slot.reservation.start, until, is_settled);
 }
 
-// Returns false if the job has started or lost its reservation.
+// Checks and renews the reservation of a waiting job, or starts the job. Returns false if the job has started or lost
+// its reservation.
 bool SchedulingCycle::Resettle(ReservationSlot slot, const Place& place) {
   if (!slot.is_lifted) Unhold(state_.reservations[settled_]);
   // The reservation is first improved with unreserved resources only. Reservations behind it give way if it is lost, or
@@ -351,7 +356,7 @@ std::uint64_t SchedulingCycle::HopelessEpoch(ReservationBasis basis) const {
   return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::minutes>(now_.time_since_epoch()).count() + 1);
 }
 
-// The basis on which the job may get a reservation.
+// Returns which facts a reservation of the job may rest on: time limits, predictions, or neither.
 ReservationBasis SchedulingCycle::BasisOf(ClassIndex index, Time since) const {
   if (!MayWaitUnsurely(state_, index, since, now_)) return ReservationBasis::kTimeLimits;
   return state_.IsEscalatedAt(index, since, now_) ? ReservationBasis::kDraining : ReservationBasis::kPredictions;
@@ -397,7 +402,7 @@ void SchedulingCycle::Blocked(const Candidate& candidate) {
   if (is_escalated) PushBehind(candidate.job_class, candidate.place);
 }
 
-// The next job of its class may have escalated as well.
+// Adds the next job of the same class if it has waited very long (escalated) as well.
 void SchedulingCycle::PushBehind(ClassIndex index, const Place& place) {
   const ClassQueue& queue = state_.classes[index].queue;
   ClassQueue::Position at = queue.LowerBound(place);
@@ -423,7 +428,8 @@ std::vector<TaskPlacement> SchedulingCycle::MoveReservations(const Candidate& ca
   const bool has_lifted = Lift(settled_);
   const std::vector<ReservationSlot> before(state_.reservations.begin(),
                                             state_.reservations.begin() + static_cast<std::ptrdiff_t>(settled_));
-  // Draining reservations and nominations have no start to compare, so their reserved capacity stays.
+  // Reservations without a known start (draining ones and nominations) cannot be compared by their start, so they are
+  // not moved.
   const auto has_date = [](const ReservationSlot& slot) {
     return slot.reservation.start != kNever && !slot.reservation.is_nomination;
   };
@@ -463,7 +469,7 @@ std::vector<TaskPlacement> SchedulingCycle::MoveReservations(const Candidate& ca
     state_.Rebuild(placements.front().node);
   }
   if (is_fine) {
-    // The resources that they held before may help others.
+    // The reservations have been changed to other resources. Those that they had before may let other jobs start.
     for (std::size_t i = 0; i < settled_; ++i) {
       if (state_.reservations[i].reservation.placements == before[i].reservation.placements) continue;
       for (const TaskPlacement& placed : before[i].reservation.placements) state_.Grow(placed.node);

@@ -15,9 +15,9 @@ class Statement {
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
-  /// Requires: the job has the placement there.
+  /// Removes a task placement of a running job for the what-if question. Requires: the job has this placement.
   void Remove(JobId job, const TaskPlacement& placed, const Shape& shape);
-  /// Requires: there is room for it.
+  /// Adds a task placement for the what-if question. Requires: there is room for it.
   void Add(JobId job, const TaskPlacement& placed, const Shape& shape);
 
   std::size_t mark() const { return steps_.size(); }

@@ -20,7 +20,7 @@ class EndTimes {
   Time Of(JobId job, Time started, Time end, Time predicted_end) const;
   Time Of(const RunningTask& placed) const { return Of(placed.job, placed.started, placed.end, placed.predicted_end); }
   Time Of(const Run& run) const { return Of(run.id, run.started, run.end, run.predicted_end); }
-  /// The expected run time of a waiting job; nothing if unknown.
+  /// Returns the expected run time of a waiting job, by this estimate; nullopt if unknown.
   std::optional<Duration> Length(JobId entry, const ClassKey& key) const;
 
  private:

@@ -23,7 +23,7 @@ class Estimator {
   }
 
   Estimate Find() {
-    // The reservation of an array belongs to its next member.
+    // A reservation of an array is for its next element.
     const auto slot =
         std::find_if(state_.reservations.begin(), state_.reservations.end(), [&](const ReservationSlot& one) {
           return ahead_.own == 0 && one.reservation.entry == perspective_.seeker().place.id;
@@ -61,7 +61,7 @@ class Estimator {
     if (earliest > now_ + std::chrono::seconds(1) && earliest <= estimate.typical) estimate.earliest = earliest;
   }
 
-  // Of identical jobs, the first is not estimated to start after a later one that has a reservation.
+  // Of equal jobs, one is not estimated to start after a later one that has a reservation.
   void NotBeforeItsLike(Estimate& estimate) const {
     const ClassKey& own = perspective_.seeker().key;
     for (const ReservationSlot& slot : state_.reservations) {
@@ -77,7 +77,7 @@ class Estimator {
 
   // --- From a reservation -------------------------------------------------------------------------------------------
 
-  // The time when all of its resources are free, according to the ends of the jobs that use them.
+  // Returns when all resources of the reservation will be free, by the expected ends of the jobs that use them.
   Time FreeAt(const BackfillReservation& reservation, Outcome outcome) const {
     const EndTimes ends(state_.rules, now_, outcome, spread_);
     Time latest = now_;
@@ -103,7 +103,7 @@ class Estimator {
     return jobs;
   }
 
-  // Returns whether the start coincides with the end of an advance reservation of some of its GPUs.
+  // Returns true if the reserved start is the time at which an advance reservation of some of its GPUs ends.
   bool EndsAdvanceReservation(const BackfillReservation& reservation) const {
     const auto is_on = [&](const AdvanceReservation& advance, const TaskPlacement& placed) {
       return std::any_of(advance.placements.begin(), advance.placements.end(), [&](const TaskPlacement& booked) {
@@ -118,8 +118,9 @@ class Estimator {
                        });
   }
 
-  // Only the first reservation is an upper bound: a job before another may start early and delay the other. `is_open`:
-  // a job that a limit blocks now, and that has no reservation, may do the same.
+  // Estimates the start from the job's reservation. Only the first reservation in the queue is a latest start: a job
+  // before another may start early and delay the other. `is_open`: a job that a limit blocks now, and that has no
+  // reservation, may do the same.
   Estimate FromReservation(const ReservationSlot& slot, bool is_open) {
     const BackfillReservation& reservation = slot.reservation;
     Estimate estimate;
@@ -205,7 +206,7 @@ class Estimator {
     later(turn.supply, Rests::kLine);
     if (answer.at != kNever) later(supply.Fits(outcome, answer.at), Rests::kEnds);
     later(turn.limits, Rests::kBarrier);
-    // The rest of its limits is reserved for a job whose start is unknown.
+    // There is room, but what is left of a limit is reserved for another job whose start is unknown.
     if (answer.at <= now_ && perspective_.IsBarred()) later({}, Rests::kBarrier);
     if (answer.at <= now_) later(Unkept(), Rests::kKept);
     return answer;
@@ -245,7 +246,8 @@ class Estimator {
     switch (answer.on) {
       case Rests::kNow:
         estimate.basis = "it is next in the queue";
-        // Components are estimated one by one, and may need the same nodes.
+        // Components of a heterogeneous job are estimated one by one, although they may need the same nodes. So no
+        // typical start is known.
         if (IsHeterogeneous(perspective_.seeker().request) && !perspective_.Room()) {
           estimate.typical = kNever;
           estimate.basis = "no estimate: its components fit one by one, but not yet all at once";

@@ -33,7 +33,8 @@ struct Estimate {
   std::string basis;           // "when job 12 reaches its time limit", or why no estimate.
 };
 
-/// Requires: the job of `perspective` waits and will not start at once.
+/// Estimates when the waiting job of `perspective` will start. `ahead`: the jobs before it in the queue. `spread`: the
+/// distribution of run times. Requires: the next scheduling cycle does not start the job.
 Estimate EstimateStart(JobPerspective& perspective, const Ahead& ahead, const SpreadOf& spread);
 
 }  // namespace divvy::core

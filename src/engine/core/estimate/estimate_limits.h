@@ -29,17 +29,19 @@ class Limits {
 
   explicit Limits(const ClusterState& state);
 
-  /// Declares that up to `members` such jobs may want to run at once. All calls must precede UsesOf.
+  /// Declares that up to `members` jobs of the class `key`, with `parts` ten-thousandths of GPUs each, may want to run
+  /// at once. All such calls must precede UsesOf.
   void Expect(const ClassKey& key, std::int64_t parts, std::uint64_t members);
-  /// Returns what such a job takes of the limits that may be reached. Limits are numbered from 0 in order of first use.
+  /// Returns how much one job of the class `key` takes of each limit that may be reached. Limits are numbered from 0 in
+  /// the order in which they are first returned.
   std::vector<Use> UsesOf(const ClassKey& key, std::int64_t parts);
 
   std::size_t size() const { return bounds_.size(); }
-  /// The group whose jobs the limit counts: "team vision", "group user ada", "array 10".
+  /// Returns the group whose jobs the limit with this number counts: "team vision", "group user ada", "array 10".
   std::string NameOf(std::uint32_t limit) const;
-  /// Finds the running jobs that use these limits. Call after all UsesOf calls.
+  /// Finds the running jobs that count in the limits. Call after all UsesOf calls.
   void FindHolders();
-  /// The free amount of each limit, now and as running jobs end. Call after FindHolders.
+  /// Returns how much of each limit is free now, and becomes free as running jobs end. Call after FindHolders.
   std::vector<Stock> Stocks(const EndTimes& ends, Time now) const;
 
  private:
@@ -63,10 +65,10 @@ class Limits {
   std::vector<Held> held_;            // One entry per limit and running job.
 };
 
-/// Returns why such a job can never start, whichever jobs end; null if it can.
+/// Returns why the limits never allow a job of the class `key` to start, even if all running jobs end; null if they do.
 const char* WhyNeverAllowed(const ClusterState& state, const ClassKey& key, std::int64_t parts);
 
-/// Returns whether some limit is in both.
+/// Returns true if some limit is in both lists.
 bool Share(std::span<const Limits::Use> a, std::span<const Limits::Use> b);
 
 }  // namespace divvy::core

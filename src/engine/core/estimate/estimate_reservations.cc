@@ -6,7 +6,7 @@
 
 namespace divvy::core {
 
-// Requires: `index` is the last of nodes_.
+// Subtracts what advance reservations deny to the job on this node. Requires: `index` is the last of nodes_.
 void Supply::Close(NodeIndex index) {
   const Node& node = state_.nodes[index];
   Closed closed;

@@ -21,25 +21,26 @@ class Stock {
     friend bool operator>(const Chunk& a, const Chunk& b) { return a.at > b.at; }
   };
 
-  /// `all`: the chunks, in any order, each with a known time. `owed`: an amount that is taken already. It is subtracted
-  /// from the chunks that become available first.
+  /// `all`: the amounts that become available and the times when they do, in any order; each time is known. `owed`: an
+  /// amount that is taken already. It is subtracted from what becomes available first.
   explicit Stock(std::vector<Chunk> all, std::int64_t owed = 0);
 
-  /// The total of present and future amounts, minus what was taken.
+  /// Returns the total of the amounts that are or become available, minus what was taken.
   std::int64_t left() const { return left_; }
-  /// The time from which this amount is available at once; kNever: never.
+  /// Returns the time from which this amount is available at the same time; kNever if it never is.
   Time From(std::int64_t amount);
-  /// Takes what becomes available first. The rest of those chunks is available from From(amount) on. This and TakeLast
-  /// require that From(amount) is known.
+  /// Takes this amount, from what becomes available first. If more becomes available at From(amount) than is needed,
+  /// the rest stays available from then on. Requires: From(amount) is not kNever.
   void TakeFirst(std::int64_t amount);
-  /// Takes what became available last among the chunks available at `by`. So what this job leaves idle until then stays
-  /// available to others. Requires: `by` is not before From(amount).
+  /// Takes this amount for a job that starts at `by`, from what becomes available last before that time. So what
+  /// becomes available earlier stays available to other jobs. Requires: `by` is not before From(amount), which is not
+  /// kNever.
   void TakeLast(std::int64_t amount, Time by);
   void GiveBack(Time at, std::int64_t amount);
 
-  /// The earliest chunk; nothing if there is none.
+  /// Returns the amount that becomes available first, and when; nullopt if there is none.
   std::optional<Chunk> First();
-  /// Removes the earliest chunk. Requires: there is one.
+  /// Removes the amount that becomes available first. Requires: there is one.
   void DropFirst();
 
  private:

@@ -233,7 +233,7 @@ void Supply::AddSteps(Outcome outcome, std::uint32_t index, std::vector<Step>& s
   });
 }
 
-// FitsGang for one moment: visits every node once.
+// Returns true if all tasks of the job fit at this time. Visits every node once.
 bool Supply::GangFitsBy(Outcome outcome, Time moment) const {
   const Locality level = WidestOf(request_);
   std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
@@ -407,21 +407,23 @@ Supply::Turn Supply::Served(Outcome outcome) const {
   return turn;
 }
 
-// Each member, in queue order, takes what is free first. Returns how many have no known start or end.
+// Simulates that each job ahead, in queue order, takes what becomes free first. Returns how many of them have no known
+// start or end.
 std::uint64_t Supply::Serve(Outcome outcome, Stock& free, std::vector<Stock>& limits) const {
   std::uint64_t endless = 0;
   for (const std::uint32_t at : stepped_) endless += Takes(works_[at], outcome, free, limits) ? 0 : 1;
   return endless;
 }
 
-// Returns false if the member's start or end is unknown.
+// Simulates the start and end of one job ahead. Returns false if its start or end is unknown.
 bool Supply::Takes(const Work& work, Outcome outcome, Stock& free, std::vector<Stock>& limits) const {
   Time allowed = perspective_.now();
   for (const Limits::Use& use : work.uses) allowed = std::max(allowed, limits[use.limit].From(use.amount));
   if (allowed == kNever) return false;  // A job that its limits never allow delays no other.
   const Time fits = work.units > 0 ? free.From(work.units) : allowed;
   const Time start = std::max(allowed, fits);
-  // It is unknown whether others pass a job without a known start. Limits reserved for it are kept.
+  // If the job's start is unknown, other jobs may start before it, so it takes nothing; unless limits are reserved for
+  // it.
   if (start == kNever && work.reserved_starts == 0) return false;
   for (const Limits::Use& use : work.uses) limits[use.limit].TakeLast(use.amount, start);
   if (start == kNever) return false;

@@ -28,7 +28,8 @@ inline constexpr std::size_t kMostAsked = 2'000;
 
 class Supply {
  public:
-  /// `spread`: null if spreads must not be queried; then kEarliest is unknown.
+  /// Collects the resources that running jobs will release on the nodes that suit the job of `perspective`. `spread`:
+  /// the distribution of run times; null if it must not be used: then no kEarliest estimate is known.
   Supply(const JobPerspective& perspective, const Ahead& ahead, const SpreadOf* spread);
 
   struct Moment {
@@ -39,16 +40,17 @@ class Supply {
     bool ends_advance_reservation = false;  // At that time an advance reservation ends.
     std::string limit;                      // The limit that decides, by the group that it counts; empty if unknown.
   };
-  /// From when a node, or as many nodes as needed, has room for the job, considering only running jobs. If that is no
-  /// later than `soon`, the search stops there and the result may be any time up to it.
+  /// Returns when enough running jobs will have ended so that a node, or as many nodes as needed, has room for the job.
+  /// Jobs ahead in the queue do not count. If that is no later than `soon`, the result may be any time up to `soon`.
   Moment Fits(Outcome outcome, Time soon) const;
   struct Turn {
     Moment supply;  // When there is enough capacity in total.
     Moment limits;  // When its caps and team bounds allow it.
   };
-  /// When all jobs ahead have been served.
+  /// Returns when all jobs ahead in the queue will have started and there is capacity for this job.
   Turn Served(Outcome outcome) const;
-  /// Returns whether a job ahead that a limit blocks now will need these nodes once the limit allows it.
+  /// Returns true if this job may start before a job ahead of it that waits only for a limit, and that will need the
+  /// same nodes once the limit allows it.
   bool may_be_passed() const { return may_be_passed_; }
 
  private:
@@ -105,10 +107,12 @@ class Supply {
   void Close(NodeIndex node);
   const NodeState& StateNow(std::size_t node) const;
   NodeState StateBy(Outcome outcome, std::size_t node, Time moment) const;
-  /// Calls visit(time, state) after each change before `before`, in order, until it returns true.
+  /// Calls visit(time, state) for each time before `before` at which the free room of the node changes, in order, until
+  /// `visit` returns true.
   template <typename Visit>
   void ForEachState(Outcome outcome, std::size_t node, Time before, Visit visit) const;
-  /// Calls visit(time, units) for everything that becomes free at a known time.
+  /// Calls visit(time, units) for each amount of GPUs (or CPUs or memory, for jobs without GPUs) that becomes free at a
+  /// known time.
   template <typename Visit>
   void ForEachFreed(Outcome outcome, Visit visit) const;
   bool EndsAdvanceReservation(std::size_t node, Time moment) const;

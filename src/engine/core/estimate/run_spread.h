@@ -16,7 +16,7 @@ struct RunSpread {
   Duration low{0};
   Duration high{0};
 };
-/// Takes a running job or a waiting entry; returns nothing if unknown.
+/// Function that returns the distribution of run times of jobs like this one, which runs or waits; nullopt if unknown.
 using SpreadOf = std::function<std::optional<RunSpread>(JobId)>;
 
 }  // namespace divvy::core

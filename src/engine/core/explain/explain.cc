@@ -43,8 +43,8 @@ std::string KeyText(const ClusterState& state, const Seeker& seeker, Time now) {
   return text;
 }
 
-// Also counts the next members of the job's own array as ahead of it. They are the first of its class behind the
-// others.
+// Counts the next `members` elements of the job's own array as ahead of the element in question, too. In its job class
+// they come directly after the others that are ahead.
 void AddOwn(const ClusterState& state, const Waiting& waiting, std::uint64_t members, Ahead& ahead) {
   const auto own = std::ranges::find(ahead.parts, waiting.job_class, &Ahead::Part::job_class);
   if (own != ahead.parts.end()) own->members += members;

@@ -337,7 +337,7 @@ class BlockerFinder {
                         LeastTasks(request_), 0));
   }
 
-  // Adds the holders of anything that one of its tasks could use.
+  // Adds the running jobs that hold anything that one of the job's tasks could use.
   void AddHoldersOfAll(Blocker& blocker) const {
     if (!has_holders_) return;
     Tally all;
@@ -521,7 +521,8 @@ class BlockerFinder {
     }
   }
 
-  // There is room for all its tasks, but no single alternative has room for all of them.
+  // Adds a blocker if there is room for all tasks of the job, but no single alternative of the request has room for all
+  // of them.
   bool FindAlike() {
     if (!TakesOneAlternative(request_)) return false;
     const TaskGroup& first = request_.groups.front();
@@ -551,7 +552,8 @@ class BlockerFinder {
     return true;
   }
 
-  // There is room for all its tasks, but not within one node, rack or block, or not on one GPU model, as required.
+  // Adds a blocker if there is room for all tasks of the job, but not within one node, rack or block, or not on one GPU
+  // model, as required.
   bool FindInDomain() {
     if (LeastTasks(request_) == 1) return false;
     if (FindAlike()) return true;
@@ -598,7 +600,7 @@ class BlockerFinder {
     return false;
   }
 
-  // Enough GPUs are free on one node, but no set of them has the required topology.
+  // Adds a blocker if enough GPUs are free on one node, but no set of them has the required topology.
   bool FindTopology() {
     static const SizeDemand kUsual = UsualSizeDemand();
     const TaskGroup& group = request_.groups.front();

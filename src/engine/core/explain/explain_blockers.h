@@ -8,8 +8,8 @@
 
 namespace divvy::core {
 
-/// Returns the blockers, the hardest first. Empty: the next decision starts the job. Without `has_holders` blockers
-/// name no holders, which costs less. Requires: the job of the view waits.
+/// Returns what keeps the waiting job of `perspective` from starting, the hardest blocker first. Empty if the next
+/// scheduling cycle starts it. `has_holders`: also name the running jobs that hold what it needs, which costs more.
 std::vector<Blocker> FindBlockers(JobPerspective& perspective, const Names& names, bool has_holders = true);
 
 }  // namespace divvy::core

@@ -33,7 +33,7 @@ class Search {
         names_(names) {}
 
   std::optional<Change> Find() {
-    // A suggested option could not say which component it applies to.
+    // No change is suggested for a job with several components: an option could not say to which component it applies.
     if (IsHeterogeneous(seeker_.request)) return std::nullopt;
     // No change of the request helps against a limit on running jobs.
     for (const CapIndex index : seeker_.key.caps) {
@@ -114,7 +114,7 @@ class Search {
     Duration last{0};
     for (auto at = begins.rbegin(); at != begins.rend() && tries < kMostTries; ++at) {
       Duration limit = at->first - now_;
-      // Rounded down to whole minutes if that loses little.
+      // Rounds the suggested time limit down to whole minutes if it is longer than ten minutes, otherwise to seconds.
       limit -= limit % (limit > std::chrono::minutes(10) ? Duration(std::chrono::minutes(1))
                                                          : Duration(std::chrono::seconds(1)));
       if (limit < kShortestLimit || limit < seeker_.key.predicted || limit == last) continue;
@@ -277,7 +277,7 @@ class Search {
   }
 
   std::optional<Change> FewerGpus() {
-    // The number of GPUs on which a job has fractions is left to the user.
+    // For a job with fractions of several GPUs, no other number of GPUs is suggested.
     if (!HasOneGroup() || shape().gpus < 2 || !shape().is_whole()) return std::nullopt;
     int most = 0;
     for (const Node& node : state_.nodes) {
@@ -407,7 +407,8 @@ std::optional<NodeIndex> WouldStartWith(ClusterState& state, const Seeker& seeke
   changed.request = change.request;
   changed.key.limit = change.limit;
   changed.key.preemptible = change.preemptible;
-  // If the change moves the job back in the queue, jobs that its own reservation kept back may take its room first.
+  // If the change moves the job back in the queue, it is not suggested: jobs that now wait behind the job's reservation
+  // may take the room first.
   if (OrderOf(state, seeker, now) < OrderOf(state, changed, now)) return std::nullopt;
   return JobPerspective(state, std::move(changed), now).WouldStart();
 }

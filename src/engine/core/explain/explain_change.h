@@ -27,7 +27,8 @@ namespace divvy::core {
 /// The largest cluster that is copied to verify a change, in nodes, jobs and classes together.
 inline constexpr std::size_t kMostCopied = 4'000;
 
-/// Requires: `seeker` is queued and will not start at once. The cluster is the same before and after.
+/// Returns the cheapest change of the job's request with which it would start at once; nullopt if there is none. The
+/// cluster is the same afterwards. Requires: the job waits, and the next scheduling cycle does not start it.
 std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, Time now, const Names& names);
 
 /// Returns the node on which the job would start with the change, or nothing if it would not start.
@@ -39,7 +40,8 @@ struct ChangeTrial {
   NodeIndex node = 0;                     // The node of its first task, from a trial on the cluster itself.
   std::vector<TaskPlacement> placements;  // From a decision on a copy; empty if the cluster is too large to copy.
 };
-/// Requires: `seeker` is queued. The cluster is the same before and after.
+/// Returns whether, and where, the waiting job would start at once with this change of its request. The cluster is the
+/// same afterwards.
 ChangeTrial TryChange(const Cluster& cluster, const Seeker& seeker, const Change& change, Time now);
 
 }  // namespace divvy::core

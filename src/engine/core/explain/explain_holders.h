@@ -8,9 +8,9 @@
 
 namespace divvy::core {
 
-/// Adds to `blocker` the running jobs for which `has` is true, at most kMostHolders, each with its placements on
-/// `nodes`, or with all of them if it has none there. Checks the few thousand jobs that end first, then jobs on `nodes`
-/// whose end is not known.
+/// Adds to `blocker` the running jobs for which `has` returns true, at most kMostHolders. Each is listed with what it
+/// holds on `nodes`, or on all nodes if it has nothing there. Checks the few thousand jobs that end first, then jobs on
+/// `nodes` whose end is not known.
 void AddHolders(const ClusterState& state, Time now, const std::function<bool(const Run&)>& has,
                 const std::vector<NodeIndex>& nodes, Blocker& blocker);
 

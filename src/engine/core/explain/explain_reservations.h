@@ -10,7 +10,8 @@
 
 namespace divvy::core {
 
-/// Returns one blocker for each job or advance reservation that keeps room. Requires: the view has no room.
+/// Returns one blocker for each waiting job and each advance reservation for which resources are reserved that the job
+/// of `perspective` needs. Requires: there is no room for that job now.
 std::vector<Blocker> FindReservations(const JobPerspective& perspective);
 
 }  // namespace divvy::core

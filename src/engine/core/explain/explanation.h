@@ -93,28 +93,30 @@ struct Explanation {
   Estimate start;
   std::optional<Change> change;
 
-  /// "" without a change.
+  /// Returns the text of the change with which the job would start at once; "" if no change was found.
   std::string change_text() const { return change ? change->text : std::string(); }
 };
 
 /// Text for things that the cluster knows by number only. Each function is optional; node_class_text.h has those that a
 /// NodeClassIndex can answer.
 struct Names {
-  /// The GPUs of these classes, as a phrase after "4 GPUs": "of type h100". Empty for all classes.
+  /// Returns the GPU models of these node classes, as a phrase after "4 GPUs": "of type h100". Empty for all classes.
   std::function<std::string(placement::ModelSet)> models;
-  /// The option that requests nodes of a class: "--gpu-type a100".
+  /// Returns the command-line option that requests nodes of this class: "--gpu-type a100".
   std::function<std::string(int)> gpu_type_option;
-  /// The nodes that pass one of the filters: "of type a100 in pool p".
+  /// Describes the nodes that meet the conditions of one of the filters: "of type a100 in pool p".
   std::function<std::string(std::span<const FilterIndex>)> filters;
-  /// The first condition of the filter that no node meets: "no node has feature ib".
+  /// Returns the first condition of the filter that no node meets: "no node has feature ib".
   std::function<std::string(FilterIndex)> lacking;
-  /// The command-line options that express the filter: "--gpu-type and --constraint".
+  /// Returns the command-line options that express the filter: "--gpu-type and --constraint".
   std::function<std::string(FilterIndex)> options;
-  /// The options that would let all nodes of a class pass: "--gpu-type a100 and no --exclude".
+  /// Returns the changed command-line options with which the filter would accept all nodes of this class: "--gpu-type
+  /// a100 and no --exclude".
   std::function<std::string(FilterIndex, int)> instead;
-  /// The memory of the largest GPU, for a filter whose --gpu-memory no GPU has; 0 for any other filter.
+  /// Returns the memory of the largest GPU in MiB if the filter's --gpu-memory is more than any GPU has; otherwise 0.
   std::function<std::int32_t(FilterIndex)> largest_memory_mib;
-  /// Why these GPUs of the node, or the whole node, take no new work: "GPU 2 is restricted", "node n2 is cordoned".
+  /// Returns why these GPUs of the node, or the whole node, take no new work: "GPU 2 is restricted", "node n2 is
+  /// cordoned".
   std::function<std::string(NodeIndex, GpuSet)> withheld;
 };
 

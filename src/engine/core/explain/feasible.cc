@@ -393,7 +393,7 @@ class Judge {
     std::int64_t most_of_model = 0;
     for (const auto& [model, sum] : of_model) most_of_model = std::max(most_of_model, sum);
     if (all < tasks.least) {
-      // The suggestion must also pass the checks below.
+      // The suggestion in the message must also pass the checks below, so it is reduced as far as they require.
       Lack lack = OfSum(group, LackingPart::kTasks, by_model ? std::min(all, most_of_model) : all,
                         asks + (scope_.is_all ? ", but the whole cluster" : ", but what can be used now") +
                             " has room for " + std::to_string(all));
@@ -562,8 +562,8 @@ HardwareClasses::HardwareClasses(const ClusterState& state, Of given) : which(gi
 std::optional<Lack> Impossible(const HardwareClasses& classes, const ResourceRequest& request, const Names& names) {
   std::optional<Lack> lack = Judge(classes, request, names).Find();
   if (lack || !TakesOneAlternative(request)) return lack;
-  // Every task fits somewhere; now all tasks must fit on the same alternative. If none works, the lack with the most
-  // available is reported.
+  // Each task fits somewhere. Now all tasks must fit with the same alternative of the request. If none allows that,
+  // reports what is lacking for the alternative with the most room.
   for (std::size_t i = 0; i < request.groups.front().alternatives.size(); ++i) {
     std::optional<Lack> of_one = Judge(classes, Narrowed(request, i), names).Find();
     if (!of_one) return std::nullopt;

@@ -69,11 +69,12 @@ struct Lack {
   std::optional<ResourceRequest> request;  // The nearest possible request, if `nearest` names one.
 };
 
-/// Returns the first part of the request that nothing can serve, or nothing if the request is possible.
+/// Returns the first part of the request that no node can ever fulfil; nullopt if the request is possible.
 std::optional<Lack> Impossible(const HardwareClasses& classes, const ResourceRequest& request, const Names& names);
 
 /// Refuses with kLimitExceeded a request that the cluster could never run; the message names the nearest possible
-/// request. FeasibleForTeam and FeasibleForCaps do the same for the team's limit and quota, and for limits on GPUs.
+/// request. FeasibleForTeam and FeasibleForCaps refuse a request that the limit or quota of its team, or a limit on
+/// GPUs, never allows.
 Status Feasible(const HardwareClasses& classes, const ResourceRequest& request, const Names& names);
 Status Feasible(const Cluster& cluster, const ResourceRequest& request, const Names& names);
 Status Feasible(const Cluster& cluster, const ResourceRequest& request);

@@ -100,7 +100,7 @@ std::string LackingFeatures(const NodeClassIndex& class_index, const FeatureCond
   return "no node has " + FeaturesText(features);
 }
 
-// In MiB, of all GPUs that there are.
+// Returns the memory of the largest of all GPUs, in MiB.
 std::int32_t LargestMemoryOf(const NodeClassIndex& class_index) {
   std::int32_t largest = 0;
   for (int node_class = 0; node_class < placement::kMaxModels; ++node_class)

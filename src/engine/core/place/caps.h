@@ -14,14 +14,17 @@ namespace divvy::core {
 
 bool IsCountedIn(const ClassKey& key, CapIndex cap);
 
-/// Return whether the cap blocks the start of a job with `parts` GPU parts.
+/// Return true if the limit `cap` on the running jobs of a group or user blocks the start of one more job: its limit on
+/// the number of jobs (RefusesJobs), or on their GPUs (RefusesGpus). `parts`: the job's GPUs in ten-thousandths.
+/// `beside`: what is reserved within the limit.
 bool RefusesJobs(const Cap& cap, const CapUse& beside = {});
 bool RefusesGpus(const Cap& cap, std::int64_t parts, const CapUse& beside = {});
 inline bool Refuses(const Cap& cap, std::int64_t parts, const CapUse& beside = {}) {
   return RefusesJobs(cap, beside) || RefusesGpus(cap, parts, beside);
 }
 
-/// Returns the first of `caps` that currently blocks a job with `parts` GPU parts.
+/// Returns the first of these limits that blocks the start of a job with `parts` ten-thousandths of GPUs now; nullopt
+/// if none does.
 std::optional<CapIndex> RefusedBy(const ClusterState& state, const std::vector<CapIndex>& caps, std::int64_t parts);
 
 }  // namespace divvy::core

@@ -18,11 +18,12 @@ Time NextDoubling(Time origin, Duration step, Time now) {
 }
 
 Time EndOf(const Rules& rules, Time started, Time end, Time predicted_end, Time now) {
-  // A job past its limit is about to end. Any time after `now` keeps "now" for jobs that can start immediately.
+  // A job past its time limit is about to end. It is expected to end just after `now`, because only jobs that can start
+  // at once may have the start `now`.
   if (end != kNever) return end > now ? end : NextDoubling(end, std::chrono::seconds(1), now);
   if (!rules.uses_predictions || predicted_end == kNever) return kNever;
   if (predicted_end > now) return predicted_end;
-  // It has run longer than predicted: assume as long again.
+  // A job that has run longer than predicted is assumed to run as long again.
   return NextDoubling(started, std::max<Duration>(predicted_end - started, std::chrono::minutes(1)), now);
 }
 
@@ -70,7 +71,7 @@ void ClusterState::DropPlacement(JobId job, const TaskPlacement& placed) {
   const auto is_it = [&](const RunningTask& one) {
     return one.job == job && one.place == placed.place && one.shape == shape;
   };
-  // Among equal placements (tasks without GPUs), leaving ones go first.
+  // If the job has several equal placements here (tasks without GPUs), removes one that it was told to release first.
   auto at = std::find_if(node.placements.begin(), node.placements.end(),
                          [&](const RunningTask& one) { return one.is_leaving && is_it(one); });
   if (at == node.placements.end()) at = std::find_if(node.placements.begin(), node.placements.end(), is_it);

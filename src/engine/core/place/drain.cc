@@ -169,7 +169,7 @@ class Drain {
                        [&](const TaskPlacement& placed) { return placed.node == node; });
   }
 
-  // The idle node minus its reserved capacity.
+  // Returns the room of the node as if no job ran, minus what is reserved.
   NodeState& Unreserved(NodeIndex index) {
     const auto [at, is_new] = unreserved_.try_emplace(index);
     if (!is_new) return at->second;
@@ -321,7 +321,7 @@ bool DrainStands(const ClusterState& state, const ResourceRequest& request,
 std::optional<BackfillReservation> BetterDrain(const ClusterState& state, const ResourceRequest& request,
                                                const std::vector<NodeIndex>& nodes,
                                                const std::vector<TaskPlacement>& than) {
-  // Improving a drain of several components is not implemented.
+  // No better places are searched for a job with several components: that is not implemented.
   if (IsHeterogeneous(request)) return std::nullopt;
   Drain drain(state, request);
   // For a gang, better nodes alone do not show whether the whole gang improves.

@@ -49,7 +49,8 @@ bool IsSure(const ClusterState& state, const ResourceRequest& request, const Bac
   for (const TaskPlacement& placed : reservation.placements) {
     const NodeState& left = state.nodes[placed.node].state;
     const Shape& shape = ShapeOf(request, placed);
-    // It waits for CPUs or memory, which any job on the node may use.
+    // The job also waits for CPUs or memory of the node, which any job there may use, so the ends of all these jobs
+    // matter.
     const bool lacks_host = shape.cpu_milli > left.cpu_free || shape.memory_mib > left.memory_free;
     for (const RunningTask& other : state.nodes[placed.node].placements) {
       const bool overlaps = placement::Overlap(other.place, placed.place) || placed.place.gpus.empty() || lacks_host;
@@ -252,7 +253,8 @@ class Search {
     std::size_t next_ = 0;
   };
 
-  // Without time limits, no reservation rests on them. An advance reservation ends at its own time.
+  // Returns true if no reservation with a sure start can be found: no running job has a time limit, and no advance
+  // reservation will end.
   bool IsHopeless() const { return is_sure_only_ && state_.limited_runs == 0 && state_.advance_reservations.empty(); }
 
   // Returns whether a sure reservation can begin at this moment.
@@ -270,7 +272,7 @@ class Search {
     }
     const auto most = static_cast<std::size_t>(std::max(4 * tasks, 64));
     if (IsHeterogeneous(request_)) {
-      // Its other components may be able to use nodes that the first cannot.
+      // Other components of the job may be able to use nodes that the first one cannot, so all nodes are considered.
       nodes.clear();
       for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
         if (Suits(node)) nodes.push_back(node);

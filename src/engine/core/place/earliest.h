@@ -18,24 +18,25 @@ namespace divvy::core {
 /// The facts that a reservation may rest on. Each value includes those before it.
 enum class ReservationBasis : std::uint8_t { kTimeLimits, kPredictions, kDraining };
 
-/// Returns whether GPUs may be kept for a job of the class although no time limit says until when: all running jobs
-/// have time limits, the job needs no GPU, few GPUs suit it, it needs at least half of those that do, or it has waited
-/// for kWaitsUnsurelyAfter. Cost: O(nodes) after a change of the usable nodes, otherwise constant.
+/// Returns true if GPUs may be reserved for a job of the class although the job's start is not certain. That is allowed
+/// if all running jobs have time limits, the job needs no GPU, few GPUs suit it, it needs at least half of those that
+/// do, or it has waited for kWaitsUnsurelyAfter. Cost: O(nodes) after a change of the usable nodes, otherwise constant.
 bool MayWaitUnsurely(const ClusterState& state, ClassIndex job_class, Time since, Time now);
 
-/// Respects existing reserved capacity. Returns nothing if no reservation is possible.
+/// Finds the earliest time and place at which a blocked job can start, without delaying any existing reservation.
+/// Returns them as a backfill reservation; nullopt if there are none.
 std::optional<BackfillReservation> Earliest(ClusterState& state, ClassIndex job_class, JobId entry, Time now,
                                             ReservationBasis basis);
 
-/// Reserves places for all tasks as they become free, out of what no other job has reserved. Returns nothing if there
-/// are none.
+/// For a job whose start cannot be predicted: returns a reservation of places for all its tasks, which are kept for it
+/// as they become free. Places that other jobs have reserved are not used. Returns nullopt if there are no such places.
 std::optional<BackfillReservation> DrainFor(const ClusterState& state, const ResourceRequest& request);
-/// Returns whether a reservation that DrainFor made still holds: all its nodes accept jobs, and the places would fit
-/// there beside all reserved capacity if no job ran.
+/// Returns whether a reservation that DrainFor made still holds: all its nodes accept jobs, and the reserved places
+/// would fit there, together with everything else that is reserved, if no job ran.
 bool DrainStands(const ClusterState& state, const ResourceRequest& request,
                  const std::vector<TaskPlacement>& placements);
-/// Like DrainFor, but returns only places for which fewer owners must leave than for `than`. `nodes`: those that
-/// changed.
+/// Like DrainFor, but returns only places where fewer running jobs must end first than on the present places `than`.
+/// `nodes`: the nodes that have changed.
 std::optional<BackfillReservation> BetterDrain(const ClusterState& state, const ResourceRequest& request,
                                                const std::vector<NodeIndex>& nodes,
                                                const std::vector<TaskPlacement>& than);
@@ -45,7 +46,7 @@ std::optional<BackfillReservation> BetterDrain(const ClusterState& state, const 
 std::optional<BackfillReservation> EarlierOn(ClusterState& state, ClassIndex job_class, JobId entry, Time now,
                                              const std::vector<NodeIndex>& nodes, Time before, ReservationBasis basis);
 
-/// Returns whether `request` would fit on the usable nodes if nothing ran there.
+/// Returns true if `request` would fit on the nodes that take work if nothing ran there.
 bool CouldRun(const ClusterState& state, const ResourceRequest& request);
 
 }  // namespace divvy::core

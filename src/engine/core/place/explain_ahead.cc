@@ -65,7 +65,8 @@ class Counter {
     }
   }
 
-  // Very many members wait since the same time, so the search continues by id. The boundary is at or after `place`.
+  // Very many jobs may wait since the same time. Then the search for the first job that is not before the key continues
+  // by job id, from `place` on.
   std::uint64_t AmongEquals(ClassIndex index, const ClassQueue& queue, Place place) const {
     std::uint64_t low = place.id.value();
     std::uint64_t high = kLast.value();

@@ -20,7 +20,8 @@ struct Ahead {
   std::vector<Part> parts;
 };
 
-/// Requires: no other job has exactly this key. Cost: O(classes x log time).
+/// Counts the waiting jobs that come before the queue position `key`, by job class. Requires: no other job has exactly
+/// this key. Cost: O(classes x log time).
 Ahead CountAhead(const ClusterState& state, const Key& key, Time now);
 
 }  // namespace divvy::core

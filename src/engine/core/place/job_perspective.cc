@@ -208,7 +208,8 @@ std::optional<NodeIndex> JobPerspective::WouldStart() {
   return node;
 }
 
-// On a node of one class without reserved capacity, fitting is enough. Other nodes are checked the way a decision does.
+// On a node with equal GPUs and without reservations, the task only has to fit. Other nodes are checked as a scheduling
+// cycle does it.
 std::optional<NodeIndex> JobPerspective::RoomForOne() {
   std::vector<NodeIndex> held;
   for (const Shape& shape : seeker_.request.groups.front().alternatives) {

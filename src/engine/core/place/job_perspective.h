@@ -20,21 +20,23 @@ struct Seeker {
   ClassKey key;  // key.request is ignored; it may predate the hypothetical change.
   Place place;
 };
-/// Requires: the job waits.
+/// Returns the request, class and queue position of a waiting job.
 Seeker SeekerOf(const ClusterState& state, JobId entry);
 Key OrderOf(const ClusterState& state, const Seeker& seeker, Time now);
 
-/// Returns whether a cap, a limit or a quota blocks such a job even if everything were free.
+/// Returns true if the limit of a group or user, or the limit or quota of a team, blocks a job with this request and
+/// class even if all GPUs were free.
 bool IsBarred(const ClusterState& state, const ResourceRequest& request, const ClassKey& key);
 
-/// How many tasks of `shape` fit on a node with this free room.
+/// Returns how many tasks of `shape` fit on a node with this free room.
 std::int64_t RoomOf(const NodeState& node, const Shape& shape);
-/// The maximum over the group's alternatives.
+/// Returns how many tasks of the group fit on a node with this free room, with the alternative of which most fit.
 std::int64_t RoomOf(const NodeState& node, const TaskGroup& group);
-/// Like RoomOf, on a node with these facts: counts only GPUs that the group accepts, and only of `model` if given.
+/// Returns how many tasks of the group fit on a node with these facts and this free room. Counts only GPUs that the
+/// group accepts, and only those of `model` if given.
 std::int64_t RoomOn(const NodeFacts& facts, const NodeState& node, const TaskGroup& group,
                     std::optional<int> model = {});
-/// GPUs of the node that have room for one of the shape's GPUs.
+/// Returns how many GPUs of the node have room for what `shape` needs on one GPU.
 inline int FreeGpus(const NodeState& node, const Shape& shape) {
   const bool is_plain = shape.is_whole() && shape.gpu_memory_mib == 0;
   return is_plain ? node.whole : placement::CountFitting(node, shape);
@@ -61,22 +63,25 @@ class JobPerspective {
   Time now() const { return now_; }
 
   bool IsBarred() const;
-  /// Entries with a reservation that come before this job.
+  /// The waiting jobs that have a reservation and come before this job.
   const std::vector<JobId>& before() const { return before_; }
-  /// Returns whether the slot's entry comes before this job.
+  /// Returns true if the waiting job that has this reservation comes before the job of this view.
   bool IsBefore(const ReservationSlot& slot) const;
-  /// The part of a cap that is unused but reserved for jobs before this one.
+  /// Returns how much of a limit on running jobs is not used but reserved for jobs before this one.
   CapUse KeptOf(CapIndex cap) const;
-  /// The same for the limits and quotas of its teams.
+  /// Returns how much of the limits and quotas of this job's teams is not used but reserved for jobs before this one.
   KeptOfTeams KeptOfItsTeams() const;
-  /// Under strict queue order, the blocked job that comes before this one.
+  /// Returns the blocked job before this one that keeps it from starting because the queue order is strict; nullopt if
+  /// there is none.
   std::optional<JobId> BlockedBefore() const;
-  /// A node where it would start now, for the first of its tasks; nothing if there is no room.
+  /// Returns the node on which the first task of this job would start now; nullopt if there is no room.
   std::optional<NodeIndex> Room();
-  /// IsBarred, Room and BlockedBefore together: the node where it would start now, if it would.
+  /// Returns the node on which this job would start now; nullopt if it would not, because of limits (IsBarred), room
+  /// (Room) or queue order (BlockedBefore).
   std::optional<NodeIndex> WouldStart();
 
-  /// Returns whether `reserved` blocks resources for this job, now or before the job would end.
+  /// Returns true if this job may not use the resources `reserved`, because the reservation begins before this job
+  /// would end.
   bool Binds(const ReservedCapacity& reserved) const;
 
  private:

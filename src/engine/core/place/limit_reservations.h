@@ -9,34 +9,36 @@
 
 namespace divvy::core {
 
-/// Returns true for a reservation that has precedence over the job in question: its job is ahead in the queue.
+/// Function that returns true for a reservation that has precedence over the job in question, because the job that it
+/// is for is ahead in the queue.
 using IsBefore = std::function<bool(const ReservationSlot&)>;
 
-/// The part of a cap that is kept for reservations. Those count that start before `until` and for which `is_before`
-/// returns true.
+/// Returns how much of the limit `cap` on running jobs is kept for jobs with reservations. Counts reservations that
+/// start before `until` and for which `is_before` returns true.
 CapUse KeptOfCap(const ClusterState& state, CapIndex cap, Time until, const IsBefore& is_before);
 
 struct KeptOfTeams {
   TeamUse all;
   TeamUse firm;
 };
-/// The same for teams' limits and quotas. Draining reservations count whenever they start; nominations do not: the
-/// resources that they wait for come from the same teams, or the team is entitled to them.
+/// Returns how much of the limits and quotas of teams is kept for jobs with reservations, chosen as in KeptOfCap. A
+/// reservation without a known start always counts. Resources preempted for a job (nominations) never count: they come
+/// from the same teams, or the team is entitled to them.
 KeptOfTeams KeptByTeam(const ClusterState& state, Time until, const IsBefore& is_before);
 
-/// Returns whether the team's limits, and for a firm job its quotas, have room for `parts` more on top of running and
-/// kept amounts.
+/// Returns true if the limits of the team and its ancestors allow `parts` ten-thousandths of GPUs more than what runs
+/// and is kept. For a job that may not be preempted (`is_firm`), their quotas must allow it too.
 bool TeamsHaveRoom(const Teams& teams, TeamIndex team, bool is_firm, std::int64_t parts, const KeptOfTeams& kept = {});
 
-/// Gives every reservation precedence.
+/// An IsBefore function that gives every reservation precedence.
 inline bool IsAnybody(const ReservationSlot&) { return true; }
 
-/// Returns whether caps and teams will have room for a job of the class from `at` to `until`. Jobs expected to end by
-/// `at` do not count; reservations with precedence (`is_before`) do.
+/// Returns true if all limits on running jobs and teams will allow a job of the class from `at` to `until`. Jobs
+/// expected to end by `at` do not count; reservations with precedence (`is_before`) do.
 bool HasRightsAt(const ClusterState& state, ClassIndex job_class, Time at, Time until, const IsBefore& is_before);
 
-/// Returns how many parts a running job may grow by within these caps. Amounts reserved for other jobs are not
-/// available to it. kNoBound: no cap limits GPUs.
+/// Returns by how many ten-thousandths of GPUs a running job may grow within these limits. Amounts that are reserved
+/// for other jobs are not available to it. kNoBound: none of the limits is on GPUs.
 std::int64_t RoomToGrow(const ClusterState& state, const std::vector<CapIndex>& caps);
 
 /// A running job's loss: its caps are charged this many parts less.
@@ -44,8 +46,8 @@ struct CapLoss {
   ClassIndex job_class = 0;
   std::int64_t parts = 0;
 };
-/// Returns whether the caps have room for one job of the class, assuming that leaving jobs have left, nominated jobs
-/// have started, and `losses` have happened.
+/// Returns true if the limits on running jobs allow one more job of the class. Assumes that jobs that were told to
+/// leave have left, that jobs for which others were preempted have started, and that `losses` have happened.
 bool FitsItsCaps(const ClusterState& state, ClassIndex job_class, const std::vector<CapLoss>& losses = {});
 
 }  // namespace divvy::core

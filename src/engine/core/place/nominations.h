@@ -8,17 +8,19 @@
 
 namespace divvy::core {
 
-/// Returns the reservation of `entry`; null if it has none.
+/// Returns the reservation of the waiting job or array `entry`; null if it has none.
 const ReservationSlot* SlotOf(const ClusterState& state, JobId entry);
 
-/// Returns the capacity that a nomination reserves for `placed`.
+/// Returns the resources on one node that are reserved when `placed` is nominated for the waiting job `entry`, that is,
+/// preempted for it.
 ReservedCapacity NominatedCapacity(JobId entry, const Shape& shape, const TaskPlacement& placed, Time now);
 
-/// Inserts at the position of its key.
+/// Adds a reservation of a waiting job, at the job's position in the queue.
 void InsertSlot(ClusterState& state, ReservationSlot slot);
 
-/// Nominates `place` for a waiting job, replacing its reservation, whose reserved capacity must already be lifted
-/// (LiftedCapacity). `start`: when `place` will be free; kNever: unknown.
+/// Reserves `place` for a waiting job as its nomination: running jobs are preempted there for it. This replaces its
+/// reservation, if it has one, whose resources must have been released before (LiftedCapacity). `start`: when `place`
+/// will be free; kNever: unknown.
 void Nominate(ClusterState& state, Time now, const Key& key, ClassIndex job_class, JobId entry,
               std::vector<TaskPlacement> place, Time start);
 
@@ -28,7 +30,7 @@ class LiftedCapacity {
  public:
   LiftedCapacity(ClusterState& state, JobId entry);
   ~LiftedCapacity();
-  /// Discards the lifted capacity instead of restoring it.
+  /// Makes the destructor not restore the reserved capacity that was lifted.
   void Forget() { lifted_.clear(); }
   LiftedCapacity(const LiftedCapacity&) = delete;
   LiftedCapacity& operator=(const LiftedCapacity&) = delete;

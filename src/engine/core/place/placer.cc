@@ -74,7 +74,7 @@ std::optional<GpuPlace> ChooseGpus(const ClusterState& cluster, const ResourceRe
   const NodeState seen = SeenBy(node, state, shape);
   if (!Fits(seen, shape)) return std::nullopt;
   const GpuTopology* topology = node.facts.topology.get();
-  // On a node, the job's own requirements decide. A scorer rates nodes and GPU shares only.
+  // Which GPUs of a node a job gets depends on its own requirements. A scorer only rates nodes, and GPUs for fractions.
   if (shape.is_whole() && (topology != nullptr || request.placement == PlacementStrategy::kRandom)) {
     GpuChoice choice{request.placement, draw, request.topology, request.requires_topology, topology};
     if (topology == nullptr) choice.topology = TopologyNeed::kAny;
@@ -222,7 +222,8 @@ void Placer::SetLength(Length length) {
   likely_until_ = length.likely > Duration(0) ? AddSaturating(at_, length.likely) : until_;
 }
 
-// A wrong prediction may delay reservations that rest on predictions, but never sure ones.
+// Returns until when the job counts as running, compared with the reservation `reserved`. A wrongly predicted run time
+// may delay a reservation that itself rests on predictions, but never one that rests on time limits.
 Time Placer::UntilFor(const ReservedCapacity& reserved) const {
   return reserved.is_sure || reserved.advance != 0 ? until_ : likely_until_;
 }
@@ -280,8 +281,8 @@ std::optional<GpuPlace> Placer::On(const ResourceRequest& request, const Shape& 
       if (gpus && ReservedStands(index, shape, *gpus)) return gpus;
     }
   }
-  // Every strategy except kBest only says which GPUs of a node to use. A job that starts now gets its choice, and
-  // reserved capacity moves.
+  // Every strategy except kBest says which GPUs of a node a job gets. A job that starts now gets these, and
+  // reservations for them are changed to other GPUs.
   if (request.placement != PlacementStrategy::kBest && at_ <= now_) {
     const std::optional<GpuPlace> gpus = Choose(request, shape, index, state);
     if (gpus && ReservedStands(index, shape, *gpus)) return gpus;
@@ -374,7 +375,8 @@ int Placer::Room(NodeIndex node, const Shape& shape, int most, std::optional<int
   return count;
 }
 
-// Tightest domain first, which fragments less.
+// Returns the racks (or other domains) with room, the one with the least room first, because that leaves larger free
+// domains.
 std::vector<Placer::Domain> Placer::DomainsOf(const ResourceRequest& request, Locality level, const Domain& within) {
   std::map<std::uint64_t, std::pair<std::int64_t, Domain>> found;
   const int tasks = LeastTasks(request);
@@ -443,8 +445,8 @@ bool Placer::FillGroup(const ResourceRequest& request, std::size_t group, const 
   return true;
 }
 
-// Preemption the roomiest nodes first uses the fewest nodes for equal tasks. The last node is the one that the rest
-// just fits on.
+// Taking the nodes with the most room first uses the fewest nodes for equal tasks. The last node is the one that the
+// rest just fits on.
 Placer::Domain Placer::FewestOf(const ResourceRequest& request, const Domain& within) {
   const TaskGroup& group = request.groups.front();
   std::vector<std::pair<int, NodeIndex>> rooms;  // Room is negated, so that the list sorts by descending room, then by
@@ -586,7 +588,7 @@ std::optional<TaskPlacement> Placer::FindOne(const ResourceRequest& request, std
   domain.is_everywhere = domain.nodes.empty();
   if (!request.mixes_models && WantsGpu(request) && ModelsFor(state_, request).size() > 1) {
     const std::vector<int> models = ModelsOf(state_, run.placements);
-    // A single task may span several models; then no other task can match it.
+    // The tasks placed so far are on several GPU models, so no further task can be on the same one.
     if (models.size() > 1 && request.groups[group].alternatives.front().gpus > 0) return std::nullopt;
     if (!models.empty()) domain.gpu_model = models.front();
   }

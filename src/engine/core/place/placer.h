@@ -35,13 +35,14 @@ Length LengthOf(const Rules& rules, const ClassKey& key);
 
 class Placer {
  public:
-  /// `at` is now or later. For a later time, running jobs count as ended if their expected end is not after it.
+  /// Places jobs as of the time `at`, which is `now` or later. Running jobs whose expected end is not after `at` count
+  /// as ended.
   Placer(ClusterState& state, Time now, Time at);
   ~Placer();
   Placer(const Placer&) = delete;
   Placer& operator=(const Placer&) = delete;
 
-  /// Sets the draw for random placement (ClusterState::DrawOf).
+  /// Sets the random number for random placement (ClusterState::DrawOf).
   void SetDraw(std::uint64_t draw) { draw_ = draw; }
 
   /// Places the minimum number of tasks of `request`, to run for `length`. A reservation that rests on predictions is
@@ -50,18 +51,20 @@ class Placer {
   /// there is no room.
   std::vector<TaskPlacement> Find(const ResourceRequest& request, Length length, std::span<const NodeIndex> scope,
                                   bool is_everywhere, TeamIndex team, UserIndex user);
-  /// After Find failed for several components: true if there certainly is no place, even beyond what the search tried.
+  /// After Find has found no place for a job with several components: returns true if there certainly is none, false if
+  /// the search did not try all possibilities.
   bool is_proven() const { return is_proven_; }
-  /// Places one more task of `group` for a running job; only on these nodes if the list is not empty.
+  /// Finds a place for one more task of `group` of a running job. If `nodes` is not empty, only these nodes are
+  /// considered. Returns nullopt if there is no room.
   std::optional<TaskPlacement> FindOne(const ResourceRequest& request, std::size_t group, const Run& run,
                                        std::vector<NodeIndex> nodes);
 
-  /// Returns whether exactly these placements are still available.
+  /// Returns true if the job can still get exactly these placements.
   bool Keeps(const ResourceRequest& request, const std::vector<TaskPlacement>& placements, Length length,
              TeamIndex team, UserIndex user);
 
-  /// Returns which reserved capacity must move when `placements`, as found by Find, are taken. Nothing if a reservation
-  /// could not be served.
+  /// Returns which reservations must be changed to other GPUs of their nodes when a job takes `placements`, which Find
+  /// has found. Returns nullopt if a reservation could not be kept.
   std::optional<std::vector<Shift>> Shifts(const ResourceRequest& request, const std::vector<TaskPlacement>& placements,
                                            Length length, TeamIndex team, UserIndex user);
 
@@ -90,23 +93,25 @@ class Placer {
 
   NodeState StateOf(NodeIndex node) const;
   bool Fill(const ResourceRequest& request, const Domain& domain, std::vector<TaskPlacement>& placements);
-  /// Places the tasks of one group, next to those placed already.
+  /// Finds places for the tasks of one group, beside the tasks in `placements`, and adds them there. Returns false if
+  /// there is no room.
   bool FillGroup(const ResourceRequest& request, std::size_t group, const Domain& domain,
                  std::vector<TaskPlacement>& placements);
-  /// Places the remaining components, in the order of `order`. If a later one finds no room, earlier ones are tried
-  /// elsewhere.
+  /// Finds places for the components with these numbers, in this order. If there is no room for a later one, earlier
+  /// ones are tried elsewhere. Returns false if no combination fits.
   bool FillComponents(const ResourceRequest& request, std::span<const std::uint8_t> order, const Domain& all,
                       std::vector<TaskPlacement>& placements);
   std::vector<TaskPlacement> FindComponents(const ResourceRequest& request, const Domain& all);
   /// Returns whether the search, if it does not run out of tries, covers all ways that make a difference for this
   /// order.
   bool TriesAllWays(const ResourceRequest& request, std::span<const std::uint8_t> order) const;
-  /// The domains in which one component may be placed, preferred first.
+  /// Returns the sets of nodes (such as one node or one rack) in which one component may be placed, preferred ones
+  /// first.
   std::vector<Domain> DomainsOfComponent(const ResourceRequest& component, const Domain& all);
-  /// Nodes with room for one of its tasks, next to those placed already.
+  /// Returns the nodes with room for one task of the component, beside the tasks placed so far.
   std::vector<NodeIndex> NodesOf(const ResourceRequest& component, const Domain& all) const;
-  /// Like Fill, but only on the fewest nodes that have room. Returns false unless the request has one group and prefers
-  /// few nodes. It also returns false if reserved capacity leaves too little room on these nodes.
+  /// Like Fill, but uses only as few nodes as possible. Returns false unless the request has one group and prefers few
+  /// nodes. It also returns false if reserved capacity leaves too little room on these nodes.
   bool FillFew(const ResourceRequest& request, const Domain& domain, std::vector<TaskPlacement>& placements);
   Domain FewestOf(const ResourceRequest& request, const Domain& within);
   std::optional<Spot> Best(const ResourceRequest& request, std::size_t group, const Domain& domain);
@@ -152,33 +157,34 @@ class Placer {
   std::map<NodeIndex, std::vector<Extra>> extras_;  // Tasks placed so far.
 };
 
-/// An id of the domain of `node` at this level; 0 for kAnywhere.
+/// Returns a number that is the same for all nodes in the same domain, such as a rack, at this level; 0 for kAnywhere.
 std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Locality level);
 
-/// The node's state at `at`: placements expected to have ended by then are released.
+/// Returns the node's expected state at the time `at`: what jobs hold that are expected to have ended by then is free.
 NodeState StateAt(const ClusterState& state, NodeIndex node, Time now, Time at);
 
-/// Returns whether the advance reservation was made for this user, or for the team.
+/// Returns true if the advance reservation was made for this user, or for this team.
 bool IsTheirs(const AdvanceReservation& advance, TeamIndex team, UserIndex user);
 const AdvanceReservation* AdvanceReservationOf(const ClusterState& state, std::uint64_t id);
 
-/// The part of `reserved` that still must be served at `moment`. For a started advance reservation, excludes what its
-/// owners' jobs use.
+/// Returns the part of the reservation `reserved` that must be kept free at `moment`. Once an advance reservation has
+/// begun, that excludes what jobs of its owners use.
 ReservedCapacity Unserved(const ClusterState& state, const Node& node, const ReservedCapacity& reserved, Time now,
                           Time moment);
 
-/// The node's state after all leaving jobs have left.
+/// Returns the node's state after all jobs that were told to leave have left.
 NodeState StateWithoutLeaving(const ClusterState& state, NodeIndex node);
 
-/// `state` of `node`, reduced to the GPUs whose class a task of `shape` accepts.
+/// Returns `state` of `node`, without the GPUs that a task of `shape` does not accept.
 NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape);
 /// Returns whether `shape` fits, counting only GPUs that it accepts.
 bool FitsNode(const Node& node, const NodeState& state, const Shape& shape);
-/// Chooses GPUs for one task of `request` on `node` in `state`. Nothing if it does not fit or a requirement of
-/// `request` fails.
+/// Chooses GPUs for one task of `request` on `node`, whose free room is `state`. Returns nullopt if the task does not
+/// fit, or no GPUs meet a requirement such as the topology.
 std::optional<GpuPlace> ChooseGpus(const ClusterState& cluster, const ResourceRequest& request, const Shape& shape,
                                    const Node& node, const NodeState& state, std::uint64_t draw);
-/// Returns where `reserved` can be served: on its own GPUs, otherwise on others of the node; nothing if nowhere.
+/// Returns the GPUs of the node on which the reservation `reserved` can be kept if the free room is `state`: its
+/// present ones if possible, otherwise others. nullopt if there are none.
 std::optional<GpuPlace> ServedOn(const ClusterState& cluster, const Node& node, const ReservedCapacity& reserved,
                                  const NodeState& state);
 
@@ -187,18 +193,19 @@ using placement::Deduct;
 using placement::FitsOn;
 void DeductHost(NodeState& state, const Shape& shape);
 
-/// The node's state without running jobs; unusable GPUs count as taken.
+/// Returns the node's state as if no job ran; unusable GPUs count as used.
 NodeState IdleState(const Node& node);
-/// Releases the placement in `after`, except for GPUs that are out of service.
+/// Makes the resources of the task `placed` free in `after`, except GPUs that take no new work.
 void ReleaseTask(const Node& node, const RunningTask& placed, NodeState& after);
 
-/// `state` minus capacity reserved by draining: other reserved capacity must not move there.
+/// Returns `state` without the resources that are reserved as they become free, for jobs whose start is not known.
+/// Other reservations must not be moved to these.
 NodeState Undrained(const Node& node, const NodeState& state);
 
 void Apply(ClusterState& state, const std::vector<Shift>& shifts);
 
-/// Call after `node` changed without checking reserved capacity. Moves reserved capacity whose GPUs are no longer free
-/// in time to other GPUs of the node.
+/// Call this after `node` changed without regard to reservations. If the GPUs of a reservation are no longer free in
+/// time, the reservation is changed to other GPUs of the node.
 void RefitReserved(ClusterState& state, NodeIndex node, Time now);
 
 }  // namespace divvy::core

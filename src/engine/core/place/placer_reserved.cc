@@ -86,8 +86,8 @@ bool Placer::ReservedStands(NodeIndex index, const Shape& shape, const GpuPlace&
                                                  ? rest.place
                                                  : ServedOn(state_, node, rest, Undrained(node, room.left));
       if (!served) {
-        // If it cannot be served even without the new task, an owner runs longer than expected, or the node has lost
-        // GPUs.
+        // If the reservation cannot be kept even without the new task, a running job takes longer than expected, or the
+        // node has lost GPUs. Then the new task is not the cause.
         const bool is_lost = !ServedOn(state_, node, rest, LeftAt(index, from, before).left);
         if (!is_lost || (overlaps && placement::Overlap(place, rest.place))) return false;
         continue;

@@ -34,14 +34,15 @@ class Cluster {
   ~Cluster();
   Cluster(Cluster&&) noexcept;
   Cluster& operator=(Cluster&&) noexcept;
-  /// Returns a copy, for what-if queries.
+  /// Returns a copy of the cluster, for what-if queries.
   Cluster Copy() const;
 
   // --- Facts --------------------------------------------------------------------------------------------------------
 
   /// Adds a node, before the first decision or between two. Among equally good nodes the one added first is preferred.
   NodeIndex AddNode(NodeFacts facts);
-  /// `usable`: GPUs that take new work; `accepts`: whether the node takes new work at all. Running jobs stay.
+  /// Sets which GPUs of the node take new work (`usable`), and whether the node takes new work at all (`accepts`).
+  /// Running jobs stay.
   void SetUsable(NodeIndex node, GpuSet usable, bool accepts);
   /// Sets how nodes are rated: "best", "pack" ... The caller makes the scorer, because it depends on the usual demand.
   void SetScorer(std::shared_ptr<const placement::Scorer> scorer);
@@ -51,24 +52,24 @@ class Cluster {
   /// refers to them by number; null: all nodes with room are equally good. Requires: `class_index` has the same nodes.
   void SetNodeClasses(const NodeClassIndex& class_index, const NodeClassChange& change,
                       std::shared_ptr<const placement::Scorer> scorer);
-  /// Adds a queue for jobs that name it in ResourceRequest::pool.
+  /// Adds a pool with a queue of its own, for jobs that name it in ResourceRequest::pool.
   PoolIndex AddPool(PoolRules rules);
   void SetPool(PoolIndex pool, PoolRules rules);
   Teams& teams();
-  /// Recounts all usage. Call after Teams::Reset.
+  /// Counts the usage of all teams again. Call after Teams::Reset.
   void RecountTeams(Time now);
   /// Adds a limit on running jobs and on the ten-thousandths of GPUs that they hold together; 0: no limit.
   CapIndex AddCap(std::string name, int limit, std::int64_t parts_limit = 0);
   void SetCap(CapIndex cap, int limit, std::int64_t parts_limit);
 
-  /// Interns `request`.
+  /// Stores `request` and returns its index; equal requests have the same index.
   RequestIndex Know(const ResourceRequest& request);
 
   /// Adds a waiting job, or replaces the one with the same id.
   void Put(Job job, Time now);
   /// Removes a waiting job from the queue. Requires: it waits.
   void Remove(JobId id, Time now);
-  /// Adds a running job that was not waiting. Requires: its placements are free.
+  /// Adds a job that runs already and was not in the queue. Requires: its placements are free.
   void Adopt(const Job& job, std::vector<TaskPlacement> placements, Time started, Time now);
   /// Records that a running job has ended (Finish), or has released some of its placements (GiveBack).
   void Finish(JobId id, Time now);
@@ -76,22 +77,22 @@ class Cluster {
   void SetEnd(JobId running, Time end);
   /// Records that the job was told to end, so its placements will soon be free. Requires: it runs.
   void SetLeaving(JobId running);
-  /// Reserves nodes for a team or user: `advance.placements` if given, whatever runs there; otherwise it searches for
-  /// room. Returns nothing if there is no room.
+  /// Makes an advance reservation for a team or user. It gets `advance.placements` if given, even if jobs run there;
+  /// otherwise resources are searched that are free in that time. Returns nullopt if there are none.
   std::optional<AdvanceReservation> Reserve(AdvanceReservation advance, Time now);
   void CancelReservation(std::uint64_t id);
 
   // --- Decisions ----------------------------------------------------------------------------------------------------
 
-  /// Chooses the id of the next member of an entry when it starts. By default a job keeps its id, and array members get
-  /// the ids after it.
+  /// Function that returns the job id for the next array element (or the job itself) of the entry that starts. By
+  /// default a job keeps its id, and array elements get the ids after that of the array.
   using NameMember = std::function<JobId(JobId entry)>;
 
   /// Decides everything that follows from the facts so far. The plan is already applied to the cluster when this
   /// returns: its starts are running, and the jobs of its preemptions are marked as leaving.
   Plan Decide(Time now, const NameMember& name = {});
-  /// Starts the jobs that Decide would start, but examines every class, not only those that a change may have helped.
-  /// Reservations stay as they are. Directly after Decide it must start nothing; tests check Decide this way.
+  /// For tests: like Decide, but tries the jobs of every class, not only those that a change may have helped, and
+  /// leaves reservations as they are. Directly after Decide, it must start no job.
   Plan DecideAnew(Time now, const NameMember& name = {});
 
   // --- Questions ----------------------------------------------------------------------------------------------------
@@ -105,7 +106,8 @@ class Cluster {
   std::uint64_t waiting_count() const;
   std::size_t running_count() const;
   std::vector<BackfillReservation> reservations() const;
-  /// Migrating jobs that have not left their old place yet; `to` is reserved for them.
+  /// Returns the jobs that are being moved and have not left their old place yet. Their new place, `to`, is reserved
+  /// for them.
   std::vector<Move> moving() const;
   const Rules& rules() const;
   const Teams& teams() const;

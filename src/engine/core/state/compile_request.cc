@@ -155,7 +155,8 @@ Result<ResourceRequest> CompileRequest(NodeClassIndex& class_index, ResourceRequ
     translation.Undo();
     return made;
   }
-  // Done last, because a later filter may have split the classes that an earlier one accepts.
+  // The accepted node classes are set last, because a filter that is added later may split the classes that an earlier
+  // one accepts.
   for (TaskGroup& group : made->groups) {
     for (std::size_t i = 0; i < group.filters.size(); ++i) {
       group.alternatives[i].models = class_index.Accepted(group.filters[i]);

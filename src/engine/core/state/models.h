@@ -8,7 +8,8 @@
 
 namespace divvy::core {
 
-/// Returns whether the tasks must all run on one GPU model. A single task may use any GPUs that it accepts.
+/// Returns true if all tasks of the job must run on the same GPU model. A job of one task may use any GPUs that it
+/// accepts.
 inline bool RunsOnOneModel(const ResourceRequest& request) {
   return !request.mixes_models && !IsHeterogeneous(request) && WantsGpu(request) &&
          (LeastTasks(request) > 1 || request.groups.size() > 1);
@@ -19,16 +20,16 @@ inline int ModelOf(const NodeFacts& facts, int gpu) {
 }
 bool HasModel(const NodeFacts& facts, int model);
 
-/// GPUs whose class the shape does not accept. Nonempty only for mixed nodes.
+/// Returns the GPUs of the node that a task of `shape` does not accept. Not empty only for nodes with different GPUs.
 GpuSet NotAccepted(const NodeFacts& facts, const Shape& shape);
-/// GPUs of any other model than `model`.
+/// Returns the GPUs of the node whose model is not `model`.
 GpuSet NotOfModel(const NodeFacts& facts, int model);
 
-/// `state` of a node with these facts, reduced to the GPUs that a task of `shape` accepts, and to `model` if given.
-/// Unchanged for a task without GPUs.
+/// Returns `state` of a node with these facts, without the GPUs that a task of `shape` does not accept or whose model
+/// is not `model` (if given). Unchanged for a task without GPUs.
 NodeState SeenBy(const NodeFacts& facts, const NodeState& state, const Shape& shape, std::optional<int> model = {});
 
-/// Calls visit(model) for each GPU model of the node; once with 0 if models do not matter.
+/// Calls visit(model) for each GPU model of the node. If `matters` is false, calls it once with 0.
 template <typename Visit>
 void ForEachModel(const NodeFacts& facts, bool matters, Visit visit) {
   if (!matters || facts.gpu_models.empty()) {
@@ -42,9 +43,9 @@ void ForEachModel(const NodeFacts& facts, bool matters, Visit visit) {
   }
 }
 
-/// The models on which tasks of `request` may run, ascending.
+/// Returns the numbers of the GPU models on which tasks of `request` may run, ascending.
 std::vector<int> ModelsFor(const ClusterState& state, const ResourceRequest& request);
-/// The GPU models of these placements, ascending.
+/// Returns the numbers of the GPU models that these placements use, ascending.
 std::vector<int> ModelsOf(const ClusterState& state, const std::vector<TaskPlacement>& placements);
 
 }  // namespace divvy::core

@@ -405,12 +405,12 @@ std::string NodeClassIndex::CheckInvariants() const {
     const auto at = static_cast<std::size_t>(node_class);
     const bool is_taken = (taken_ & BitOf(node_class)) != 0;
     if (is_taken != (members[at] > 0) || (is_taken && classes_[at].members != members[at])) {
-      return "kind " + std::to_string(node_class) + " is counted wrong";
+      return "node class " + std::to_string(node_class) + " has a wrong count of nodes";
     }
   }
   for (const Filter& filter : filters_) {
-    if ((filter.accepted & ~taken_) != 0) return "a filter accepts a kind that no node is of";
-    if (filter.users > 0 && !filter.is_known) return "a filter has users and is forgotten";
+    if ((filter.accepted & ~taken_) != 0) return "a filter accepts a node class without nodes";
+    if (filter.users > 0 && !filter.is_known) return "a filter that is in use was dropped";
     if (!filter.is_known) continue;
     bool is_right = true;
     ForEachNode(filter.filter, [&](NodeIndex node, const std::vector<bool>& passed) {
@@ -419,7 +419,7 @@ std::string NodeClassIndex::CheckInvariants() const {
         is_right = is_right && passed[i] == ((filter.accepted & BitOf(classes[i])) != 0);
       }
     });
-    if (!is_right) return "a filter accepts another node than those that pass it";
+    if (!is_right) return "a filter does not accept exactly the nodes that meet its conditions";
   }
   return "";
 }

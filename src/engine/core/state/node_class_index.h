@@ -66,8 +66,8 @@ class NodeClassChange {
  public:
   NodeClassChange();
   bool empty() const { return !has_any_; }
-  /// Translates a set of classes that has no filter (shapes counted as demand) to the new numbers. New nodes are in
-  /// none of the result's classes, unless they share one with old nodes.
+  /// Translates a set of node classes, as numbered before the change, to the new numbers. A class that consists only of
+  /// new nodes is not in the result.
   placement::ModelSet Translate(placement::ModelSet set) const;
   /// Nodes with other class numbers than before, ascending. Includes `changed`.
   std::vector<NodeIndex> renumbered;
@@ -83,30 +83,30 @@ class NodeClassChange {
 
 class NodeClassIndex {
  public:
-  /// Adds the next node of the cluster, in its order. Fails with kLimitExceeded if it would need too many classes.
+  /// Adds a node; nodes are added in the order of the cluster. Fails with kLimitExceeded if too many classes of nodes
+  /// would be needed.
   Status AddNode(NodeProperties properties);
   /// Replaces the properties of a node, for example its features. Requires: the number of GPUs is the same.
   Status SetProperties(NodeIndex node, NodeProperties properties);
   /// Sets node_class, gpu_classes, gpu_model and gpu_models of `facts`.
   void Fill(NodeIndex node, NodeFacts& facts) const;
 
-  /// Adds a user of a filter. Equal filters always have the same index; one without conditions is kNoFilter. Fails with
-  /// kLimitExceeded if it would need too many classes. A failed call may still have dropped unused filters and merged
-  /// the classes that only they distinguished.
+  /// Counts one more use of a filter, and returns its index. Equal filters have the same index; a filter without
+  /// conditions is kNoFilter. Fails with kLimitExceeded if too many classes of nodes would be needed. Even then, unused
+  /// filters may have been dropped, and classes that only they distinguished merged.
   Result<FilterIndex> Use(NodeFilter filter);
   void Leave(FilterIndex filter);
-  /// The classes that pass the filter; may be empty for a filter without users.
+  /// Returns the node classes that meet the filter's conditions; may be empty for a filter that is not in use.
   placement::ModelSet Accepted(FilterIndex filter) const;
   const NodeFilter& filter(FilterIndex filter) const { return filters_[filter].filter; }
   int class_count() const;
   std::size_t node_count() const { return nodes_.size(); }
 
-  /// For placement::MakeScorer: GPU parts of each class, and which classes have the same GPUs and differ only by
-  /// filters.
+  /// Returns the GPUs of each node class, in ten-thousandths, for placement::MakeScorer.
   std::vector<std::int64_t> CapacityParts() const;
   std::vector<int> Alike() const;
 
-  /// The changes since the last call.
+  /// Returns how the node classes have changed since the last call.
   NodeClassChange TakeChange();
 
   /// The GPU model of a class. Several models for a class of mixed nodes; "" if classes of different GPUs were merged.
@@ -118,8 +118,8 @@ class NodeClassIndex {
     const NodeClass& one = classes_[static_cast<std::size_t>(node_class)];
     return one.members > 0 ? one.label.second : 0;
   }
-  /// HasSome: some node or GPU passes the filter. PassesAll: all nodes or GPUs of a class do. The filter need not be in
-  /// use.
+  /// HasSome returns true if some node or GPU meets the filter's conditions, PassesAll if all nodes or GPUs of a class
+  /// do. The filter need not be in use.
   bool HasSome(const NodeFilter& filter) const;
   bool PassesAll(const NodeFilter& filter, int node_class) const;
 
@@ -156,7 +156,7 @@ class NodeClassIndex {
   static Sort SortOf(const NodeProperties& properties);
   std::uint32_t Know(Sort sort);
   static std::vector<Label> LabelsOf(const Sort& sort);
-  /// For each of the node's classes, whether it passes.
+  /// Returns for each of the node's GPU classes whether it meets the filter's conditions.
   static std::vector<bool> PassesByClass(const NodeFilter& filter, const Sort& sort, const std::string& name);
   template <typename Visit>
   void ForEachNode(const NodeFilter& filter, Visit visit) const;

@@ -33,18 +33,20 @@ struct Standing {
 
 /// Returns whether the job has waited so long that smaller jobs no longer go first.
 bool IsEscalated(const PoolRules& rules, Time since, Time now);
-/// When the job escalates; kNever: never.
+/// Returns when the job will have waited so long that smaller jobs no longer go first; kNever if that is never so.
 Time EscalatesAt(const PoolRules& rules, Time since);
 
-/// Jobs of different pools are ordered by tier, then by pool index. This matters only if pools share nodes. `rules`:
-/// those of the job's pool.
+/// Returns the queue position of a waiting job as a key; jobs with smaller keys are considered first. `rules`: those of
+/// the job's pool. Jobs of different pools are ordered by the pools' tiers, then by pool index, which matters only if
+/// pools share nodes.
 Key KeyOf(const PoolRules& rules, const Teams& teams, const Standing& standing, Time now);
 
 // The policies; each has a file of its own.
 void RankSmallFirst(const PoolRules& rules, const Standing& standing, Time now, std::int64_t* rank);
 void RankFifo(const Standing& standing, std::int64_t* rank);
 void RankShortest(const PoolRules& rules, const Standing& standing, Time now, std::int64_t* rank);
-/// When a job without a time limit goes first under kShortest; kNever: never.
+/// Returns when a job without a time limit has waited so long that it goes first under the policy kShortest; kNever if
+/// never.
 Time ShortestEscalatesAt(const PoolRules& rules, const Standing& standing);
 /// For kFair, kTeamRanks ranks after the first kPoolRanks are the same for all jobs of a team.
 inline constexpr std::size_t kPoolRanks = 1;

@@ -13,7 +13,7 @@ void SetPredictedEnd(Cluster& cluster, JobId running, Time end) {
       if (one.job == running) one.predicted_end = end;
     }
   }
-  // If plans do not depend on the prediction, only estimates use it.
+  // If the scheduler does not use predictions, or the job has a time limit, only estimates use the new prediction.
   if (!s.rules.uses_predictions || run.end != kNever) return;
   s.Expect(run, EndOf(s.rules, run, run.started));
   for (const TaskPlacement& placed : run.placements) s.Grow(placed.node);

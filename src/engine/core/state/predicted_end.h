@@ -5,7 +5,8 @@
 
 namespace divvy::core {
 
-/// Replaces the prediction that the job started with; kNever: unknown. The time limit is unchanged. Requires: it runs.
+/// Replaces the end that was predicted for the job when it started; kNever: unknown. Its time limit stays the same.
+/// Requires: the job runs.
 void SetPredictedEnd(Cluster& cluster, JobId running, Time end);
 
 }  // namespace divvy::core

@@ -57,7 +57,7 @@ struct TaskGroup {
   /// component. Groups of one component are adjacent; components ascend from 0.
   std::uint8_t component = 0;
 
-  /// The maximum number of tasks on one node, out of `tasks`.
+  /// Returns how many of `tasks` tasks of this group may be on the same node.
   std::int64_t AtMostOnOne(std::int64_t tasks) const { return anti_affinity && tasks > 1 ? 1 : tasks; }
 
   friend auto operator<=>(const TaskGroup&, const TaskGroup&) = default;
@@ -79,27 +79,29 @@ struct ResourceRequest {
   friend auto operator<=>(const ResourceRequest&, const ResourceRequest&) = default;
 };
 
-/// The closest and the widest locality in which places are searched, in this order.
+/// Return the locality (such as one node or one rack) in which places are searched first, and the widest one in which
+/// they are searched.
 Locality ClosestOf(const ResourceRequest& request);
 Locality WidestOf(const ResourceRequest& request);
 
-/// Returns whether the ResourceRequest has several components. Each then has its own nodes, GPU model and alternative,
-/// and all start together; `locality`, `alike` and `mixes_models` of the ResourceRequest do not apply.
+/// Returns true if the request has several components. Each then has its own nodes, GPU model and alternative, and all
+/// start together; `locality`, `alike` and `mixes_models` of the request do not apply.
 inline bool IsHeterogeneous(const ResourceRequest& request) { return request.groups.back().component > 0; }
-/// The ResourceRequest of one component alone. Its tasks prefer one rack if they must be on different nodes, otherwise
+/// Returns the request of one component alone. Its tasks prefer one rack if they must be on different nodes, otherwise
 /// one node.
 ResourceRequest ComponentRequest(const ResourceRequest& request, std::uint8_t component);
 
-/// Returns the GPU parts that the least number of tasks of each group needs, with the first alternative of each.
+/// Returns the GPUs, in ten-thousandths, that the job needs with the minimum number of tasks of each group and the
+/// first alternative of each.
 std::int64_t LeastGpuParts(const ResourceRequest& request);
 int LeastTasks(const ResourceRequest& request);
 bool WantsGpu(const ResourceRequest& request);
 bool IsElastic(const ResourceRequest& request);
 
-/// Returns whether the tasks must agree on one of several alternatives. Requires: all groups have the same number of
-/// alternatives.
+/// Returns true if there are several alternatives and all tasks must use the same one. Requires: all groups have the
+/// same number of alternatives.
 bool TakesOneAlternative(const ResourceRequest& request);
-/// The ResourceRequest with only that alternative.
+/// Returns the request with only the alternative of this number.
 ResourceRequest Narrowed(const ResourceRequest& request, std::size_t alternative);
 
 /// The allocation of one task.

@@ -32,7 +32,7 @@ void ClusterState::Rebuild(NodeIndex index) {
   state.carved = node.carved;
   for (const RunningTask& placed : node.placements) placement::Take(state, placed.shape, placed.place);
   placement::Block(state, node.accepts ? node.blocked : GpuSet::FirstN(node.facts.gpus));
-  // Not 0: a job that requests nothing would fit.
+  // A node that takes no work gets -1 free CPUs and memory: with 0, a job that requests none would fit.
   if (!node.accepts) state.cpu_free = state.memory_free = -1;
   node.state = state;
   Show(index);
@@ -171,7 +171,7 @@ void ClusterState::Enqueue(Waiting& entry) {
   entry.lane = Waiting::Lane::kReady;
   teams.AddWaiting(job_class.key.team, job_class.least_parts * entry.count);
   preempt_epoch += 1;
-  // Behind an equal job that could not start, no other can start.
+  // If an equal job before this one could not start, this one cannot start either.
   queue_heads[entry.job_class].is_waiting = true;
   if (is_first) {
     stale_heads.push_back(entry.job_class);

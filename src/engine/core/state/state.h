@@ -206,7 +206,8 @@ struct ClusterState {
   /// unexpectedly.
   std::uint64_t room_epoch = 1;
   std::uint64_t round = 0;  // Counts the rounds of all decisions.
-  /// The first blocked job of each pool and job type (HeadOf) as of the last round; may be unset.
+  /// The first blocked job of each pool, separately for jobs with and without GPUs (HeadOf), as of the last pass over
+  /// the queue. An id may be unset.
   std::vector<JobId> heads = std::vector<JobId>(2);
   Time advance_seen = kNoTime;
   std::set<ClassIndex> team_blocked;  // Classes refused for a team's limit or quota since the team last shrank.
@@ -253,7 +254,7 @@ struct ClusterState {
   void CountStart(const JobClass& job_class, GpuUse use, int jobs, Time now);
   std::int64_t PartsOf(const Run& run) const { return UseOf(run).parts; }
   GpuUse UseOf(const Run& run) const;
-  /// The draw that places the next member of an entry; 0 if it is not placed at random.
+  /// Returns the random number that decides where the next job of an entry is placed; 0 if it is not placed at random.
   std::uint64_t DrawOf(JobId entry) const;
   const ResourceRequest& request_of(const Run& run) const { return requests[classes[run.job_class].key.request]; }
 
@@ -264,12 +265,12 @@ struct ClusterState {
   void FreshenRights(ClassIndex index);  // Marks the class and all classes that share a cap or a team limit with it for
                                          // re-examination.
   void DropAdvanceReservation(std::size_t index);
-  /// Opens advance reservations that have begun to their owners, and drops advance reservations that are over.
+  /// Lets jobs of their owners use advance reservations that have begun, and drops those that are over.
   void UpdateAdvanceReservations(Time now);
 };
 
-/// The expected end as of `now`, always in the future: an overdue end is postponed, by twice as much each time. kNever:
-/// unknown.
+/// Returns the expected end of a running task, always after `now`; kNever: unknown. If the task should have ended
+/// already, the end is postponed, by twice as much each time.
 Time EndOf(const Rules& rules, const RunningTask& placed, Time now);
 Time EndOf(const Rules& rules, const Run& run, Time now);
 

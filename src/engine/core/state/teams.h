@@ -38,47 +38,52 @@ class Teams {
  public:
   explicit Teams(Duration half_life) : half_life_(half_life) { Reset({}); }
 
-  /// Replaces all teams; running and waiting amounts must be added again. specs[i] becomes team i + 1; parents precede
-  /// their children.
+  /// Replaces all teams. The amounts that their jobs use and wait for must be added again. specs[i] becomes team i + 1;
+  /// parents precede their children.
   void Reset(std::vector<TeamSpec> specs);
   void SetCapacity(std::int64_t gpu_parts);
 
   std::size_t size() const { return teams_.size(); }
   const TeamSpec& spec(TeamIndex team) const { return teams_[team].spec; }
-  /// There are teams besides the root, so shares and limits matter.
+  /// Returns true if there are teams besides the root, so that shares and limits matter.
   bool has_rules() const { return teams_.size() > 1; }
 
-  /// Adds to `team` and all its ancestors. Negative amounts subtract.
+  /// Adds to the GPUs that jobs of `team` and of all its ancestors use; negative amounts subtract. `is_firm`: the job
+  /// may not be preempted.
   void AddRunning(TeamIndex team, GpuUse use, bool is_firm, Time now);
   void AddWaiting(TeamIndex team, std::int64_t parts);
 
   std::int64_t running(TeamIndex team) const { return teams_[team].running; }
-  /// running(), weighted by the speeds of the jobs.
+  /// Returns the GPUs that the team's jobs use, like running(), weighted by the jobs' speeds.
   std::int64_t worth(TeamIndex team) const { return teams_[team].worth; }
   std::int64_t firm(TeamIndex team) const { return teams_[team].firm; }
   std::int64_t waiting(TeamIndex team) const { return teams_[team].waiting; }
-  /// Decayed usage in GPU parts x seconds, weighted by the speeds of the jobs.
+  /// Returns the team's past usage, in ten-thousandths of GPU-seconds weighted by the jobs' speeds. Older usage counts
+  /// less.
   double usage(TeamIndex team, Time now) const;
-  /// Sets the usage as of `at`; what the team runs adds to it from then on.
+  /// Sets the team's past usage as of the time `at`; what its jobs use from then on is added.
   void SetUsage(TeamIndex team, double usage, Time at);
 
-  /// Returns the first team, from `team` upwards, whose limit has no room for `parts` more on top of what it runs and
-  /// what is kept; kRootTeam: all have room.
+  /// Returns the first team, from `team` upwards, whose limit does not allow `parts` ten-thousandths of GPUs more than
+  /// it runs and than is kept for it; kRootTeam if all limits allow it.
   TeamIndex OverLimit(TeamIndex team, std::int64_t parts, const TeamUse& kept = {}) const;
-  /// The same for quotas, counting firm jobs only.
+  /// Like OverLimit, for quotas: counts only jobs that may not be preempted.
   TeamIndex OverFirmQuota(TeamIndex team, std::int64_t parts, const TeamUse& kept = {}) const;
 
-  /// Returns whether a common ancestor (or the team itself) has a limit or a quota.
+  /// Returns true if a limit or quota applies to both teams, because a common ancestor (or one team that is the other's
+  /// ancestor) has one.
   bool ShareABound(TeamIndex a, TeamIndex b) const;
 
-  /// The team's share of the current cluster by the division above.
+  /// Returns how many GPUs of the cluster, in ten-thousandths, are the team's fair share now, by the rules described
+  /// above.
   std::int64_t FairShare(TeamIndex team) const;
 
-  /// The ancestors of `team` below the root, top-down, ending with `team`.
+  /// Returns the ancestors of `team` except the root, top-down, and `team` itself as the last.
   std::vector<TeamIndex> PathOf(TeamIndex team) const;
-  /// How well served a team is among its siblings; smaller is served first. Compares in this order: teams below their
-  /// quota first; the worth of what it holds relative to its share (or its quota, if larger); priority; the same ratio
-  /// with `parts` more; `parts`.
+  /// Returns how well served a team is among its siblings, as a number; the team with the smaller one is served first.
+  /// Compares in this order: teams below their quota first; the GPUs that it holds, weighted by its jobs' speeds,
+  /// relative to its share (or its quota, if larger); priority; the same ratio if it held `parts` ten-thousandths of
+  /// GPUs more; `parts`.
   std::int64_t Satisfaction(TeamIndex team, std::int64_t parts = 0) const;
 
  private:
