@@ -670,7 +670,7 @@ Result<std::shared_ptr<ServiceHost>> Daemon::MakeServices() {
                                    record.id.value()};
     return samples_->OwnOf(subject, name, static_cast<samples::Second>(ToSeconds(clock_.Now())));
   };
-  if (keeper_) {
+  if (has_standbys()) {
     DIVVY_TRY(ports.cluster_secret, ReadSecret(places_.state + "/identity.pem", kMostIdentity));
   }
   ports.shown_host = front.place.listen_host == "0.0.0.0" ? HostName() : front.place.listen_host;

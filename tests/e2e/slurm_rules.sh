@@ -47,6 +47,7 @@ wait_for "the end of salloc" ended $salloc
 says "salloc: Job allocation $id has been revoked" err "salloc that was interrupted"
 salloc --hold true 2>err &
 wait_for "a held job" count_is_one_held
+wait_for "the line that it waits" grep -q "queued and waiting" err
 id=$(squeue -h -o %i)
 expect 0 "$(squeue -h -j "$id" -o %Q)" "the priority of a held job"
 scontrol release "$id"

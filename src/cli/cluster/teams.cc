@@ -232,7 +232,7 @@ const std::vector<Column>& TeamColumns() {
       {"TEAM", false, true, false},     {"QUOTA", true, true, false},  {"LIMIT", true, true, false},
       {"SHARE", true, true, false},     {"GPUS", true, true, false},   {"RUNNING", true, true, false},
       {"QUEUED", true, true, false},    {"USED", true, true, false},   {"LEFT", true, true, false},
-      {"NODES", true, true, false},     {"NOTE", false, true, true},   {"WEIGHT", true, false, false},
+      {"NODES", true, false, false},    {"NOTE", false, true, true},   {"WEIGHT", true, false, false},
       {"PRIORITY", true, false, false}, {"USERS", false, false, true}, {"GROUPS", false, false, true},
       {"LEADS", false, false, true},    {"COST", true, false, false},  {"PARENT", false, false, false}};
   return columns;
