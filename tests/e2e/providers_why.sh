@@ -115,7 +115,7 @@ divvy submit --dry-run --provider boots --nodes 2 --gpus 8 -- true >out 2>&1
 paid=$(submit --provider spot --team lab --gpus 8 -- true)
 situation "a node of a team" "$paid" 'node spot-1 of provider spot'
 divvy teams --json | grep -q '"max_per_month":1.0*E2,"nodes_per_hour":2.4E1\|"max_per_month":100,"nodes_per_hour":24' || fail "teams: $(divvy teams --json)"
-divvy teams | grep -q '24 h, .*/100 mo' || fail "teams: $(divvy teams)"
+divvy teams -o team,nodes | grep -q '24 h, .*/100 mo' || fail "teams: $(divvy teams)"
 more=$(submit --provider boots --team lab --nodes 4 --gpus 8 -- true)
 situation "the month of a team" "$more" 'provider boots: 4 nodes of shape h100x8 cost 96.00 per hour, but the budget of team lab leaves '
 divvy cancel --all >/dev/null
