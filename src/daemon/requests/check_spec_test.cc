@@ -29,8 +29,7 @@ TEST(CheckSpec, ParametersAreCountedBeforeTheyAreCompared) {
   for (int i = 0; i < 140'000; ++i) spec.parameters.push_back({.name = "p" + std::to_string(i), .values = {"1"}});
   const Status wrong = CheckSpec(spec);
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().message,
-            "spec.parameters: there are 140000 parameters, but a job may have at most 256");
+  EXPECT_EQ(wrong.error().message, "spec.parameters: there are 140000 parameters, but a job may have at most 256");
 }
 
 }  // namespace

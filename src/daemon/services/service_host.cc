@@ -166,6 +166,7 @@ void ServiceHost::Open() {
   next_port_ = static_cast<std::int64_t>(driver_.Now().time_since_epoch().count() / 1'000'000 % kReplicaPorts);
   for (const auto& [name, service] : services_) {
     for (const wire::ServiceReplica& replica : service->kept.replicas) FollowEnd(replica.job);
+    if (SealCertificate(Secrets(), service->kept)) Keep(*service);
   }
   CleanSecrets();
   ServeFront();

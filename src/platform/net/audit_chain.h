@@ -30,9 +30,9 @@ struct AuditChain {
   bool has_older = false;       // The first line continues a log that is gone; checks begin after it.
   std::string newest;           // Hash of the last line.
 };
-/// Reads the rotated logs that exist, and FILE. Errors: kCorruptData names the file and the number of the first line that
-/// differs from what was written. kNotFound: there is no log, or no line has the hash `known` (ignored if empty). Cost:
-/// one pass over the files.
+/// Reads the rotated logs that exist, and FILE. Errors: kCorruptData names the file and the number of the first line
+/// that differs from what was written. kNotFound: there is no log, or no line has the hash `known` (ignored if empty).
+/// Cost: one pass over the files.
 Result<AuditChain> VerifyAuditLog(const std::string& path, std::string_view known);
 
 }  // namespace divvy
