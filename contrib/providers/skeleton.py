@@ -4,6 +4,7 @@ A provider is a class with `nodes`, `launch` and `remove`. This module reads the
 another one is created, and prints the answer. Secrets (the join line, API keys) never become arguments of a process:
 programs read them from their standard input.
 """
+import http.client
 import json
 import os
 import shlex
@@ -35,6 +36,8 @@ class Provider:
     """
 
     known = ()  # The options that it reads itself. Empty: all options are arguments of its program.
+    every_call = ()  # Options that say where nodes are. A list has the options of the provider only.
+    set_itself = ()  # Options of its program that are not for administrators.
     has_tokens = True  # A repeated request for one token creates nothing.
 
     def __init__(self, order):
@@ -42,7 +45,8 @@ class Provider:
         self.shape = order.get("shape") or {}
         self.cluster, self.token = order["cluster"], order.get("token", "")
         self.options, self.own = [], {}
-        for option in order.get("options", []) + self.shape.get("options", []):
+        of_shape = self.shape.get("options", [])
+        for option in order.get("options", []) + of_shape:
             name, _, value = option.partition("=")
             if not option.startswith("--"):
                 raise Failure(f"option '{option}' is none; write it like \"--region=eu-west-1\"")
@@ -52,8 +56,14 @@ class Provider:
                 self.own[name] = value
             elif self.known and name not in self.known:
                 raise Failure(f"unknown option {name}: expected {', '.join(self.known + OWN_OPTIONS)}")
+            elif name in self.set_itself:
+                raise Failure(f"option {name} is set by divvy; remove it from the options")
             else:
                 self.options.append((name, value))
+        for name in (option.partition("=")[0] for option in of_shape):
+            if name in self.every_call:
+                raise Failure(f"option {name} of shape {self.shape['name']} does not apply to lists; move it to the "
+                              "options of the provider, or use a second provider")
 
     def option(self, name, default=None):
         """The last value of an option; it is required unless there is a default."""
@@ -65,6 +75,11 @@ class Provider:
     def words(self, *names):
         """The options as arguments of a program: those with these names, or all."""
         return [f"{name}={value}" if value else name for name, value in self.options if not names or name in names]
+
+    def unless_given(self, *words):
+        """The arguments whose options the administrator does not give."""
+        given = {name for name, _ in self.options}
+        return [word for word in words if word.partition("=")[0] not in given]
 
     # --- The three calls
 
@@ -144,8 +159,9 @@ class Provider:
                 setup = file.read()
         quoted_user, agent = shlex.quote(user), shlex.join(self.agent())
         return f"""#!/bin/sh
-[ -e /run/divvy-node ] && exit 0
-: >/run/divvy-node
+mark=/var/lib/divvy-node.{self.token}
+[ -e "$mark" ] && exit 0
+: >"$mark" || exit 1
 (
 {setup}
 ) || exit 1
@@ -220,8 +236,8 @@ def call_api(method, url, body=None, most=1 << 26):
         raise kind(f"{method} {url}: HTTP {error.code}: {text}") from None
     except ValueError:
         raise Failure(f"{method} {url}: the answer is no JSON") from None
-    except OSError as error:
-        raise Failure(f"{method} {url}: {getattr(error, 'reason', error)}") from None
+    except (OSError, http.client.HTTPException) as error:
+        raise Failure(f"{method} {url}: {getattr(error, 'reason', error) or type(error).__name__}") from None
 
 
 def main(provider):

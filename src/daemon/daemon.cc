@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "base/text.h"
 #include "control/controller/controller.h"
@@ -72,8 +73,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// How long a controller that runs alone waits for the lease of one that has just ended.
 constexpr std::size_t kMostIdentity = std::size_t{64} << 10;  // Bytes of identity.pem.
+/// How long a controller that runs alone waits for the lease of one that has just ended.
 constexpr Duration kAwaitsLease = std::chrono::seconds(5);
 constexpr Duration kBetweenConnects = std::chrono::milliseconds(500);
 /// With several controllers, an agent notices within seconds that this one hangs.
@@ -146,7 +147,7 @@ class Daemon {
   /// The controller of the configuration, without jobs. Any thread.
   Result<std::unique_ptr<Controller>> MakeController() const;
   /// The present state in the database, for reads while this controller stands by. Any thread.
-  Result<std::shared_ptr<StateCopy>> CopyState(FollowThread& follow, const StandbyReads::Ports::Read& read);
+  Result<std::shared_ptr<StateCopy>> CopyState(FollowThread& follow);
   Status Recover();
   std::string LatestText() const { return std::to_string(clock_.Latest().time_since_epoch().count()); }
   void KeepJournal(const std::function<Status(RunJournal&)>& write);
@@ -157,7 +158,7 @@ class Daemon {
   /// Returns true if jobs run as their submitters: the daemon is root, or has a launcher.
   bool ActsAsOthers() const { return errands_ != nullptr || ::geteuid() == 0; }
   std::optional<User> FindUserHere(std::string_view name) const {
-    return errands_ ? FindAccount(name) : FindUser(name);
+    return FindUserOf(errands_ != nullptr || places_.is_machine_wide, name);
   }
   // A daemon of one user runs that user's jobs, even root's.
   bool RunsRootJobs() const { return config_.root_jobs || !places_.is_machine_wide; }
@@ -233,6 +234,7 @@ class Daemon {
   std::unique_ptr<Committer> committer_;
   std::unique_ptr<FairWorkers> readers_;
   std::unique_ptr<LeaseThread> lease_thread_;
+  std::jthread ended_reads_;  // Ends the reads of a standby that leads now.
 };
 
 void Daemon::After(Duration delay, std::function<void()> task) {
@@ -313,9 +315,11 @@ Result<std::unique_ptr<Controller>> Daemon::MakeController() const {
   return controller;
 }
 
-Result<std::shared_ptr<StateCopy>> Daemon::CopyState(FollowThread& follow, const StandbyReads::Ports::Read& read) {
+Result<std::shared_ptr<StateCopy>> Daemon::CopyState(FollowThread& follow) {
   auto copy = std::make_shared<StateCopy>();
-  DIVVY_TRY(copy->store, OpenReadStore(config_.store_url, places_, follow.Copy()));
+  auto followed = follow.Copy();
+  if (!followed) return Unreachable("this controller no longer stands by");
+  DIVVY_TRY(copy->store, OpenReadStore(config_.store_url, places_, std::move(followed)));
   DIVVY_TRY(Store::Loaded loaded, copy->store->Load());
   for (const auto& [key, text] : loaded.settings) {
     if (const auto latest = key == kLatestKey ? ParseInteger(text) : std::nullopt)
@@ -350,7 +354,7 @@ Result<std::shared_ptr<StateCopy>> Daemon::CopyState(FollowThread& follow, const
     return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
   };
   ports.find_user = KeptUsers(find_user);
-  ports.read = read;
+  ports.read = [](std::int64_t, const std::function<std::function<void()>()>& work) { work()(); };
   ports.remote = copy->remote;
   ports.agents = copy->nodes;
   copy->routes =
@@ -909,7 +913,7 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
   StandbyReads::Ports reading;
   reading.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
   reading.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
-  reading.make = [this, follow](const StandbyReads::Ports::Read& read) { return CopyState(*follow, read); };
+  reading.make = [this, follow] { return CopyState(*follow); };
   auto reads = std::make_shared<StandbyReads>(std::move(reading));
   Standby standby(
       *keeper_, {places_, *listen_, [this] { After(1ms, [this] { loop_.stop(); }); },
@@ -927,8 +931,8 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
   });
   loop_.run();
   reads->Close();
-  readers_ = std::make_unique<FairWorkers>();
-  readers_->Do(FairWorkers::kOwn, [ended = std::move(reads)]() mutable { ended.reset(); });  // Its thread may be at work.
+  // Its threads may be at work.
+  ended_reads_ = std::jthread([ended = std::move(reads)]() mutable { ended.reset(); });
   followed_ = follow->Stop();
   signals_.cancel();
   loop_.restart();
@@ -1018,7 +1022,7 @@ Status Daemon::Start() {
   writer_ = std::make_unique<Worker>();
   committer_ = std::make_unique<Committer>(*store_, *writer_, clock_,
                                            [this](std::function<void()> task) { asio::post(loop_, std::move(task)); });
-  if (!readers_) readers_ = std::make_unique<FairWorkers>();
+  readers_ = std::make_unique<FairWorkers>();
   NodeOptions options;
   options.run_directory = places_.runs;
   options.log_directory = places_.logs;

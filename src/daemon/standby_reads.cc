@@ -5,18 +5,30 @@
 #include <utility>
 
 #include "daemon/leadership/leader_answers.h"
+#include "platform/net/tls.h"
+#include "wire/http/token_line.h"
 
 namespace divvy {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
 
 /// A younger copy is as good as a new one.
 constexpr auto kYoung = std::chrono::seconds(1);
 /// Making copies may take a fifth of a processor's time.
 constexpr int kPausePerWork = 4;
+constexpr std::chrono::steady_clock::duration kLongestPause = std::chrono::minutes(1);
+constexpr std::chrono::steady_clock::duration kPauseAfterFailure = std::chrono::seconds(2);
+/// How long a request waits for a new copy if there is an older one.
+constexpr Duration kWaitsForNew = std::chrono::seconds(2);
+/// The same for the first copy.
+constexpr Duration kWaitsForFirst = std::chrono::seconds(10);
 /// A copy that nobody has used for this time is dropped.
 constexpr Duration kKeepsUnused = std::chrono::seconds(30);
+/// Requests that are not answered yet.
+constexpr std::size_t kMostAsked = 1000;
+/// How often a copy is made for a caller that the last one did not know.
+constexpr auto kStrangersPause = std::chrono::minutes(1);
+/// Labels of jobs whose specification has changed are read again after this time.
+constexpr auto kKeepsLabels = std::chrono::minutes(1);
 
 /// Reads whose answers need nothing but the stored state: no node, no samples, no files.
 bool IsAnsweredFromCopy(const HttpRequest& request) {
@@ -39,92 +51,137 @@ bool WantsPresent(const HttpRequest& request) {
 
 }  // namespace
 
+std::function<void()> StandbyReads::OnLoop(std::function<void(StandbyReads&)> task) {
+  return [self = weak_from_this(), is_closed = is_closed_, task = std::move(task)] {
+    // Checked first: after Close, the loop must not hold the last reference.
+    if (*is_closed) return;
+    if (const auto reads = self.lock()) task(*reads);
+  };
+}
+
 bool StandbyReads::Answer(const Peer& peer, HttpRequest& request, const Reply& reply, const Standby::SendOn& send_on) {
-  if (is_closed_ || !IsAnsweredFromCopy(request) || WantsPresent(request)) return false;
-  Waiting one{peer, std::move(request), reply, send_on};
-  if (!IsToMakeAnew()) {
-    AnswerFrom(std::move(one));
+  if (*is_closed_ || !IsAnsweredFromCopy(request) || WantsPresent(request)) return false;
+  if (waiting_.size() + answered_.size() >= kMostAsked || !IsWorthReading(peer, request)) return false;
+  const bool waits = IsToMakeAnew();
+  if (!waits && !HasCopy()) return false;
+  Asked asked{peer, std::move(request), reply, send_on};
+  if (!waits) {
+    AnswerFromCopy(std::move(asked));
     return true;
   }
-  waiting_.push_back(std::move(one));
+  waiting_.emplace(next_number_++, std::move(asked));
   MakeAnew();
   return true;
 }
 
+// A caller that the last copy does not know may have logged in since.
+bool StandbyReads::IsWorthReading(const Peer& peer, const HttpRequest& request) const {
+  if (!peer.is_remote() || !tokens_ || ports_.now() - tokens_at_ >= kStrangersPause) return true;
+  const auto bearer = ParseBearer(request.header("authorization"));
+  const TokenRow* row = bearer ? tokens_->Find(bearer->id) : nullptr;
+  return row != nullptr && IsSameSecret(row->hash, Sha256Hex(bearer->secret));
+}
+
 bool StandbyReads::IsToMakeAnew() const {
-  if (is_making_) return true;
-  const auto now = SteadyClock::now();
+  if (is_making_) return !is_late_;
+  const TimePoint now = ports_.now();
   if (copy_ != nullptr && now - copy_->read_at < kYoung) return false;
-  return now - made_at_ >= took_ * kPausePerWork;
+  return now >= next_at_;
 }
 
 void StandbyReads::MakeAnew() {
   if (std::exchange(is_making_, true)) return;
-  const std::weak_ptr<Worker> worker = worker_;
-  // A copy that is replaced stays until its last read is done.
-  const auto owner = std::make_shared<std::weak_ptr<StateCopy>>();
-  const auto read = [worker, owner, post = ports_.post](std::function<std::function<void()>()> work) {
-    const auto thread = worker.lock();
-    if (!thread) return;
-    thread->Do([copy = owner->lock(), work = std::move(work), post]() mutable {
-      // Passed on, so that it never ends on this thread.
-      auto finish = work();
-      post([copy = std::move(copy), finish = std::move(finish)] { finish(); });
-    });
-  };
-  worker_->Do([self = weak_from_this(), make = ports_.make, post = ports_.post, read, owner] {
-    const auto began = SteadyClock::now();
-    Result<std::shared_ptr<StateCopy>> made = make(read);
+  ports_.after(HasCopy() ? kWaitsForNew : kWaitsForFirst, OnLoop([number = made_](StandbyReads& reads) {
+                 if (!reads.is_making_ || reads.made_ != number) return;
+                 reads.is_late_ = true;
+                 reads.AnswerWaiting();
+               }));
+  const TimePoint now = ports_.now();
+  if (now - labels_since_ >= kKeepsLabels) labels_since_ = now;
+  auto before = labels_since_ == now ? nullptr : copy_;
+  maker_.Do([this, is_closed = is_closed_, before]() mutable {
+    if (*is_closed) return;
+    const TimePoint began = ports_.now();
+    Result<std::shared_ptr<StateCopy>> made = ports_.make();
     if (made) {
-      *owner = *made;
       (*made)->read_at = began;
       (*made)->routes->SetAge(
-          [began] { return AgeText(std::chrono::duration_cast<Duration>(SteadyClock::now() - began)); });
+          [began, now = ports_.now] { return AgeText(std::chrono::duration_cast<Duration>(now() - began)); });
+      if (before) (*made)->routes->InheritLabels(*before->routes);
     }
-    const auto took = SteadyClock::now() - began;
-    post([self, took, made = std::move(made)]() mutable {
-      const auto reads = self.lock();
-      if (!reads) return;
-      reads->took_ = took;
-      reads->OnMade(std::move(made));
-    });
+    before.reset();
+    if (*is_closed) return;
+    ports_.post(OnLoop([took = ports_.now() - began, made = std::move(made)](StandbyReads& reads) mutable {
+      reads.OnMade(std::move(made), took);
+    }));
   });
 }
 
-void StandbyReads::OnMade(Result<std::shared_ptr<StateCopy>> made) {
-  is_making_ = false;
-  made_at_ = SteadyClock::now();
-  if (is_closed_) return;
+void StandbyReads::OnMade(Result<std::shared_ptr<StateCopy>> made, std::chrono::steady_clock::duration took) {
+  is_making_ = is_late_ = false;
+  ++made_;
+  const TimePoint now = ports_.now();
+  next_at_ = now + std::min(std::max(took * kPausePerWork, made ? took : kPauseAfterFailure), kLongestPause);
   // Else the copy of before answers; its age shows that.
-  if (made) copy_ = *std::move(made);
+  if (made) {
+    Drop(std::exchange(copy_, *std::move(made)));
+    tokens_ = copy_->tokens;
+    tokens_at_ = now;
+  }
   if (copy_ && !std::exchange(is_use_watched_, true)) DropWhenUnused();
-  for (Waiting& one : std::exchange(waiting_, {})) AnswerFrom(std::move(one));
+  AnswerWaiting();
 }
 
-// A caller that the copy does not know may have logged in since: the leader decides.
-void StandbyReads::AnswerFrom(Waiting one) {
-  const bool is_known = copy_ != nullptr && (!one.peer.is_remote() ||
-                                             copy_->remote->callers.Identify(one.request.header("authorization"),
-                                                                             Touches::kNothing, copy_->clock.Latest()));
-  if (!is_known) return one.send_on(one.peer, one.request, std::move(one.reply));
-  used_at_ = SteadyClock::now();
-  copy_->routes->Handle(one.peer, std::move(one.request), std::move(one.reply));
+void StandbyReads::AnswerWaiting() {
+  for (auto& [number, asked] : std::exchange(waiting_, {})) AnswerFromCopy(std::move(asked));
+}
+
+// The leader decides about a caller that the copy does not know. The reply stays on the loop's thread.
+void StandbyReads::AnswerFromCopy(Asked asked) {
+  if (!HasCopy()) return asked.send_on(asked.peer, asked.request, std::move(asked.reply));
+  used_at_ = ports_.now();
+  const std::uint64_t number = next_number_++;
+  const auto request = std::make_shared<HttpRequest>(std::move(asked.request));
+  const Peer peer = asked.peer;
+  answered_.emplace(number, std::move(asked));
+  reader_.Do([this, is_closed = is_closed_, copy = copy_, number, peer, request] {
+    if (*is_closed) return;
+    const bool is_known = !peer.is_remote() || copy->remote->callers.Identify(request->header("authorization"),
+                                                                              Touches::kNothing, copy->clock.Latest());
+    if (!is_known) {
+      return ports_.post(OnLoop([number, request](StandbyReads& reads) {
+        const auto node = reads.answered_.extract(number);
+        if (!node.empty()) node.mapped().send_on(node.mapped().peer, *request, std::move(node.mapped().reply));
+      }));
+    }
+    const auto on_answer = [this, number](const HttpResponse& response) {
+      ports_.post(OnLoop([number, response](StandbyReads& reads) {
+        const auto node = reads.answered_.extract(number);
+        if (!node.empty()) node.mapped().reply.Answer(response);
+      }));
+    };
+    copy->routes->Handle(peer, std::move(*request), Reply::To(on_answer));
+  });
+}
+
+void StandbyReads::Drop(std::shared_ptr<StateCopy> copy) {
+  if (copy) reader_.Do([copy = std::move(copy)] {});
 }
 
 void StandbyReads::DropWhenUnused() {
-  ports_.after(kKeepsUnused, [self = weak_from_this()] {
-    const auto reads = self.lock();
-    if (!reads) return;
-    if (SteadyClock::now() - reads->used_at_ < kKeepsUnused) return reads->DropWhenUnused();
-    reads->is_use_watched_ = false;
-    reads->copy_.reset();
-  });
+  ports_.after(kKeepsUnused, OnLoop([](StandbyReads& reads) {
+                 const bool is_used = reads.HasCopy() && reads.ports_.now() - reads.used_at_ < kKeepsUnused;
+                 if (is_used) return reads.DropWhenUnused();
+                 reads.is_use_watched_ = false;
+                 reads.Drop(std::exchange(reads.copy_, nullptr));
+               }));
 }
 
 void StandbyReads::Close() {
-  is_closed_ = true;
+  *is_closed_ = true;
   waiting_.clear();
-  copy_.reset();
+  answered_.clear();
+  Drop(std::exchange(copy_, nullptr));
 }
 
 }  // namespace divvy

@@ -1,12 +1,17 @@
 // Answers reads while this controller stands by. They are answered by a copy of the leader's state, which is read from
 // the database when somebody asks: a controller that neither decides nor commits, and the same routes that the leader
 // has. An answer says how old its copy is (header Divvy-Age). While nobody asks, there is no copy.
+//
+// Nothing here waits for the database on the loop's thread: one thread makes copies, another one answers from them.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <vector>
+#include <optional>
 
 #include "base/time.h"
 #include "control/controller/controller.h"
@@ -31,7 +36,7 @@ class NoLaunches final : public Launcher {
   void RepeatLost() override {}
 };
 
-/// The state as of one moment, and what answers from it.
+/// The state as of one moment, and what answers from it. Used by one thread at a time.
 struct StateCopy {
   std::unique_ptr<Store> store;
   std::unique_ptr<Controller> controller;
@@ -46,50 +51,70 @@ struct StateCopy {
   std::chrono::steady_clock::time_point read_at;
 };
 
-/// Used on the loop's thread only, except where a member says otherwise.
+/// Used on the loop's thread only.
 class StandbyReads : public std::enable_shared_from_this<StandbyReads> {
  public:
   struct Ports {
     /// Runs a task on the loop's thread. Any thread.
     std::function<void(std::function<void()>)> post;
     std::function<void(Duration, std::function<void()>)> after;
-    /// Reads the state, and makes the routes for it. Runs on a thread of its own, and may take seconds. The copy's
-    /// reads (ApiPorts::read) go to `read`.
-    using Read = std::function<void(std::function<std::function<void()>()> work)>;
-    std::function<Result<std::shared_ptr<StateCopy>>(Read read)> make;
+    /// Reads the state, and makes the routes for it, whose reads (ApiPorts::read) run at once. Runs on a thread of its
+    /// own, and may take seconds.
+    std::function<Result<std::shared_ptr<StateCopy>>()> make;
+    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   };
-  explicit StandbyReads(Ports ports) : ports_(std::move(ports)), worker_(std::make_shared<Worker>()) {}
+  explicit StandbyReads(Ports ports) : ports_(std::move(ports)) {}
 
   /// See Standby::Options::read.
   bool Answer(const Peer& peer, HttpRequest& request, const Reply& reply, const Standby::SendOn& send_on);
-  /// Drops the copy and everything that waits for one. The thread may work on: destroy this object on another thread
-  /// than the loop's.
+  /// Drops the copy and everything that waits. The threads may work on: destroy this object on another thread than the
+  /// loop's.
   void Close();
 
  private:
-  struct Waiting {
+  using TimePoint = std::chrono::steady_clock::time_point;
+  struct Asked {
     Peer peer;
     HttpRequest request;
     Reply reply;
     Standby::SendOn send_on;
   };
 
+  bool HasCopy() const { return copy_ != nullptr && ports_.now() - copy_->read_at < kOldest; }
+  /// False for a stranger, for whom the state is not read.
+  bool IsWorthReading(const Peer& peer, const HttpRequest& request) const;
   bool IsToMakeAnew() const;
   void MakeAnew();
-  void OnMade(Result<std::shared_ptr<StateCopy>> made);
-  void AnswerFrom(Waiting one);
+  void OnMade(Result<std::shared_ptr<StateCopy>> made, std::chrono::steady_clock::duration took);
+  /// Answers all that wait for a new copy from what there is.
+  void AnswerWaiting();
+  void AnswerFromCopy(Asked asked);
   void DropWhenUnused();
+  /// Destroys the copy, which takes long, on the reader's thread.
+  void Drop(std::shared_ptr<StateCopy> copy);
+  /// Runs a task on the loop's thread later, unless this object was closed or destroyed. Any thread.
+  std::function<void()> OnLoop(std::function<void(StandbyReads&)> task);
+
+  /// After this time, a copy is no longer used: the rights that it knows may have changed.
+  static constexpr auto kOldest = std::chrono::minutes(3);
 
   Ports ports_;
   std::shared_ptr<StateCopy> copy_;
-  std::vector<Waiting> waiting_;
+  std::map<std::uint64_t, Asked> waiting_;   // For a new copy.
+  std::map<std::uint64_t, Asked> answered_;  // By the reader's thread, which has their requests.
+  std::uint64_t next_number_ = 1;
   bool is_making_ = false;
+  bool is_late_ = false;  // It is being made for so long that nobody waits for it.
+  std::uint64_t made_ = 0;
   bool is_use_watched_ = false;
-  std::chrono::steady_clock::time_point used_at_{};
-  bool is_closed_ = false;
-  std::chrono::steady_clock::time_point made_at_{};  // The end of the last attempt.
-  std::chrono::steady_clock::duration took_{};
-  std::shared_ptr<Worker> worker_;
+  TimePoint used_at_{};
+  TimePoint next_at_{};                  // Before this, no copy is made.
+  std::optional<TokenRegistry> tokens_;  // As of the last copy.
+  TimePoint tokens_at_{};
+  TimePoint labels_since_{};  // Copies have passed on the labels that they have read since then.
+  std::shared_ptr<std::atomic<bool>> is_closed_ = std::make_shared<std::atomic<bool>>(false);
+  Worker reader_;
+  Worker maker_;
 };
 
 }  // namespace divvy

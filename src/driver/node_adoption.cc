@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "control/books/record_parts.h"
 #include "driver/node_driver.h"
 
 namespace divvy {
@@ -18,6 +19,8 @@ constexpr Duration kCallersReturnWithin = std::chrono::seconds(10);
 void NodeDriver::Remind(Run& run) {
   const JobRecord* live = controller_->Find(run.record.job);
   if (live == nullptr || live->attempt != run.record.attempt) return;
+  // The keeper is asked only later. Until then, a parked job must not touch GPUs that others have.
+  run.is_displaced |= HasLeftItsGpus(*live);
   // A command that is stored may never have been sent, so it is sent again. Sending it twice does no harm.
   DeliverSoon(run, PauseCommand{live->id, live->state == JobState::kPaused || run.is_displaced, ""});
   DeliverSoon(run, TimeLimitCommand{live->id, Deadline(*live)});
@@ -45,8 +48,8 @@ void NodeDriver::AdoptOrphan(const RunRecord& record) {
   if (live == nullptr) return;
   SayState(run);
   LoadStopTerms(run);
-  if (live->time_limit > Duration(0) && run.record.has_started())
-    run.limit_at = AddSaturating(run.record.started, live->time_limit);
+  if (LimitOnNode(*live) > Duration(0) && run.record.has_started())
+    run.limit_at = AddSaturating(run.record.started, LimitOnNode(*live));
   Remind(run);
 }
 
@@ -291,8 +294,8 @@ void NodeDriver::AdoptFound(const AdoptCommand& command) {
   run.found.reset();
   LoadStopTerms(run);
   if (run.record.exit && !run.awaits_leftovers) return SayEnded(run.record, *run.record.exit);
-  if (run.is_adopted && command.record.time_limit > Duration(0) && run.record.has_started())
-    run.limit_at = AddSaturating(run.record.started, command.record.time_limit);
+  if (run.is_adopted && LimitOnNode(command.record) > Duration(0) && run.record.has_started())
+    run.limit_at = AddSaturating(run.record.started, LimitOnNode(command.record));
   SayState(run);
   Remind(run);
 }

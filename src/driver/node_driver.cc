@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "control/books/record_parts.h"
+
 namespace divvy {
 
 const NodeDriver::Run* NodeDriver::Find(JobId job) const {
@@ -128,9 +130,9 @@ void NodeDriver::Deliver(Run& run, const NodeCommand& command) {
   } else if (const auto* limit = std::get_if<TimeLimitCommand>(&command)) {
     const JobRecord* live = controller_->Find(limit->job);
     if (live == nullptr) return;
-    if (!run.is_adopted) host_.SetTimeLimit(record, live->time_limit);
-    else if (!record.awaits_go())
-      run.limit_at = live->time_limit > Duration(0) ? AddSaturating(record.started, live->time_limit) : kNever;
+    const Duration most = LimitOnNode(*live);
+    if (!run.is_adopted) host_.SetTimeLimit(record, most);
+    else if (!record.awaits_go()) run.limit_at = most > Duration(0) ? AddSaturating(record.started, most) : kNever;
   } else if (const auto* go = std::get_if<GoCommand>(&command)) {
     LetGo(run, *go);
   }

@@ -11,6 +11,8 @@ namespace {
 
 /// A user's command is answered by then, if necessary with the reason why it waits.
 constexpr Duration kCommandTimeout = 60s;
+/// Afterwards the node is told why the job has not left its GPUs. Much memory takes minutes to copy.
+constexpr Duration kDisplaceTimeout = std::chrono::minutes(30);
 
 }  // namespace
 
@@ -156,7 +158,7 @@ void Keeper::OnDisplace(std::uint64_t id, const wire::KeeperDisplace& displace) 
   // The record is written before the tenant begins to leave its GPUs.
   kept->record.is_displaced = true;
   pending_.Fail(*kept, Goal::kReturned, "it is displaced again");
-  kept->pending.push_back({id, Goal::kDisplaced, {}});
+  kept->pending.push_back({id, Goal::kDisplaced, {}, shared_.loop.Now() + kDisplaceTimeout});
 }
 
 void Keeper::OnReturn(std::uint64_t id, const wire::KeeperReturn& back) {

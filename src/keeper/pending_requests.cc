@@ -66,7 +66,9 @@ void PendingRequests::GiveUp(ManagedTenant& kept) {
   const Time now = shared_.loop.Now();
   std::erase_if(kept.pending, [&](const PendingRequest& pending) {
     if (now < pending.until) return false;
-    const std::string why = shared_.planner.WhyWaits(kept.id());
+    std::string why = shared_.planner.WhyWaits(kept.id());
+    if (pending.goal == Goal::kDisplaced && !kept.strangers.empty())
+      why = "process " + std::to_string(kept.strangers.begin()->first) + " still uses its GPU";
     shared_.listener->Answer(pending.id,
                              FailedPrecondition(why.empty() ? "it has not finished yet; see divvy gpus" : why));
     return true;

@@ -234,12 +234,14 @@ std::map<std::string, Provisioner::Spending> TeamSpending(const TeamRegistry& te
   return spending;
 }
 
-std::optional<Money> TeamMoneyLeft(const TeamRegistry& teams,
-                                   const std::map<std::string, Provisioner::Spending>& spending,
-                                   std::string_view team) {
-  std::optional<Money> left;
-  const auto limit = [&left](Money more) { left = std::min(left.value_or(more), more); };
+std::optional<TeamMoney> TeamMoneyLeft(const TeamRegistry& teams,
+                                       const std::map<std::string, Provisioner::Spending>& spending,
+                                       std::string_view team) {
+  std::optional<TeamMoney> least;
   for (const TeamRow* row : teams.PathOf(team)) {
+    const auto limit = [&](Money left) {
+      if (!least || left < least->left) least = {left, row->name};
+    };
     const auto known = spending.find(row->name);
     const Provisioner::Spending its = known == spending.end() ? Provisioner::Spending() : known->second;
     if (row->nodes_per_hour_milli) limit(Money(*row->nodes_per_hour_milli * 1000) - its.hourly);
@@ -248,7 +250,7 @@ std::optional<Money> TeamMoneyLeft(const TeamRegistry& teams,
     const double rate = rest / (ToSeconds(growth::GrowthRules().budget_reserve) / 3600);
     limit(Money(static_cast<std::int64_t>(rate * 1e6)) - its.hourly);
   }
-  return left;
+  return least;
 }
 
 GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provisioner,
@@ -322,8 +324,10 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
   const auto spending = TeamSpending(controller.teams(), provisioner, now);
   for (const growth::Demand& demand : feed.input.demands) {
     if (demand.team.empty() || feed.input.team_hourly.contains(demand.team)) continue;
-    if (const auto left = TeamMoneyLeft(controller.teams(), spending, demand.team))
-      feed.input.team_hourly.emplace(demand.team, *left);
+    const auto money = TeamMoneyLeft(controller.teams(), spending, demand.team);
+    if (!money) continue;
+    feed.input.team_hourly.emplace(demand.team, money->left);
+    feed.input.limiting_team.emplace(demand.team, money->team);
   }
 
   const auto add = [&feed](growth::OwnedNode node, std::string name) {

@@ -26,10 +26,15 @@ std::shared_ptr<const Scheduler> OfferedNodes(const std::vector<Provider>& provi
 /// limit or a cost.
 std::map<std::string, Provisioner::Spending> TeamSpending(const TeamRegistry& teams, const Provisioner& provisioner,
                                                           Time now);
-/// Returns the further price per hour that the limits of the team, and of those above it, allow. Not set: no limit. The
-/// rest of a month's money must last for GrowthRules::budget_reserve. Negative if a limit was lowered.
-std::optional<Money> TeamMoneyLeft(const TeamRegistry& teams,
-                                   const std::map<std::string, Provisioner::Spending>& spending, std::string_view team);
+struct TeamMoney {
+  Money left;        // The further price per hour. Negative if a limit was lowered.
+  std::string team;  // The team whose limit this is.
+};
+/// Returns what the limits of the team, and of those above it, allow. Not set: no limit. The rest of a month's money
+/// must last for GrowthRules::budget_reserve.
+std::optional<TeamMoney> TeamMoneyLeft(const TeamRegistry& teams,
+                                       const std::map<std::string, Provisioner::Spending>& spending,
+                                       std::string_view team);
 
 /// Memory about a joined node between decisions.
 struct NodeMemory {

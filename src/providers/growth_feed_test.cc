@@ -194,8 +194,12 @@ struct TeamsThatPay : Growing {
         {{"cloud", "big"}}, [this] { return "t" + std::to_string(++tokens); }, [](const std::string&) { return false; },
         now_, team));
   }
-  std::optional<Money> Left(std::string_view team) const {
+  std::optional<TeamMoney> Find(std::string_view team) const {
     return TeamMoneyLeft(registry, TeamSpending(registry, provisioner, now_), team);
+  }
+  std::optional<Money> Left(std::string_view team) const {
+    const auto money = Find(team);
+    return money ? std::optional(money->left) : std::nullopt;
   }
   TeamRegistry registry;
 };
@@ -207,9 +211,11 @@ TEST(TeamMoney, LimitsOfATeamAndOfThoseAboveItHold) {
   EXPECT_EQ(world.Left("unknown"), std::nullopt);
   world.Request("vision");
   EXPECT_EQ(world.Left("vision"), Money(6'000'000));
+  EXPECT_EQ(world.Find("vision")->team, "vision");
   EXPECT_EQ(world.Left("speech"), Money(26'000'000));
   world.Request("speech");
   EXPECT_EQ(world.Left("vision"), Money(2'000'000));
+  EXPECT_EQ(world.Find("vision")->team, "research");
   const auto spending = TeamSpending(world.registry, world.provisioner, world.now_);
   EXPECT_EQ(spending.at("research").hourly, Money(48'000'000));
   EXPECT_EQ(spending.at("vision").hourly, Money(24'000'000));

@@ -435,11 +435,13 @@ void Provisioner::OnListed(State& state, const std::string& provider, const Answ
       continue;
     }
     NodeRequest* request = Find(node.token);
-    const bool is_known = request != nullptr && request->provider == provider && request->instance.empty();
+    // Of another provider, which uses the same account.
+    if (request != nullptr && request->provider != provider) continue;
+    const bool is_known = request != nullptr && request->instance.empty();
     if (!is_known) {
       // If create and list name one node differently, a living node must not be destroyed as one too many.
-      const bool is_renamed = request != nullptr && request->provider == provider &&
-                              request->state != NodeState::kDestroying && !instances.contains(request->instance);
+      const bool is_renamed =
+          request != nullptr && request->state != NodeState::kDestroying && !instances.contains(request->instance);
       if (is_renamed) {
         listed_tokens.insert(node.token);
         state.last_error = "list has instance " + node.instance + " for node " + request->node +

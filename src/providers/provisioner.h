@@ -9,6 +9,7 @@
 //      so a call whose outcome is unknown is repeated with the same token.
 //   2. A row is removed only when a list shows that the node is gone, and no earlier call can still create it.
 //   3. Nodes with this cluster's tag and without a row are destroyed after they were listed twice.
+//      Lists may have nodes of other providers with rows, because providers can share an account.
 //   4. Just before each call to create, everything that exists or may exist is counted against the provider's limits.
 //      That shares no code with the decision.
 //   5. The providers are independent: an error of one delays only its own calls.

@@ -404,6 +404,42 @@ TEST(Provisioner, DestroysNodesWithoutARowOnlyWhenTheyAreListedTwice) {
   }
 }
 
+TEST(Provisioner, KeepsNodesOfAnotherProviderWithTheSameAccount) {
+  Provider other = OneProvider();
+  other.name = "other";
+  Faults faults{false, false, false};
+  FakeCloud account(1, &faults);
+  Provisioner provisioner({OneProvider(), other});
+  int tokens = 0, destroyed = 0;
+  Time now{std::chrono::hours(500'000)};
+  const auto draw = [&] { return "t" + std::to_string(++tokens); };
+  const auto is_taken = [](const std::string&) { return false; };
+  ASSERT_TRUE(provisioner.Request({{"cloud", "big"}}, draw, is_taken, now));
+  ASSERT_TRUE(provisioner.Request({{"other", "big"}}, draw, is_taken, now));
+  for (int i = 0; i < 170; ++i, now += 1s) {
+    account.Advance(now, provisioner);
+    for (const Call& call : provisioner.TakeStep(now).calls) {
+      account.Perform(call, now);
+      destroyed += call.kind == Call::Kind::kDestroy ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(account.nodes().size(), 2U);
+  EXPECT_EQ(destroyed, 0);
+  for (const char* name : {"cloud", "other"}) {
+    EXPECT_EQ(provisioner.ViewOf(name, now).nodes, 1);
+    EXPECT_EQ(provisioner.ViewOf(name, now).strangers, 0);
+  }
+  // A node without a row is destroyed, whichever of them lists it.
+  account.Invent("forgotten");
+  for (int i = 0; i < 900; ++i, now += 1s) {
+    account.Advance(now, provisioner);
+    for (const char* node : {"cloud-1", "other-1"}) provisioner.OnJoined(node, "", now);
+    provisioner.OnNodes({"cloud-1", "other-1"}, {}, now);
+    for (const Call& call : provisioner.TakeStep(now).calls) account.Perform(call, now);
+  }
+  EXPECT_EQ(account.nodes().size(), 2U);
+}
+
 TEST(Provisioner, KeepsABusyNodeUntilItsJobsHaveEnded) {
   ProvisionerWorld world(1);
   world.faults.are_on = false;

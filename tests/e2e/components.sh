@@ -109,6 +109,8 @@ scancel "$two+1" 2>err && fail "one component of a waiting job was cancelled"
 grep -q "Operation not permitted on individual component of heterogeneous job" err || fail "scancel said: $(cat err)"
 scontrol release "$two"
 wait_for "both steps" sh -c "[ \$(squeue -h -s -j $two -t running -o %i | grep -c '[.][01] *\$') = 2 ]"
+scancel --name=other "$two+1" 2>err || fail "scancel of a component with another name: $(cat err)"
+[ -s err ] && fail "a filter that does not match: $(cat err)"
 scancel $((two + 1)) 2>err
 grep -q "$two+1: signalled 1 step; its resources stay with job $two" err || fail "scancel said: $(cat err)"
 wait_for "the end of one step" sh -c "[ \$(sacct -n -P -j $two -o jobid,state | grep -c '[.][01]|CANCELLED') = 1 ]"
@@ -116,6 +118,7 @@ expect 1 "$(sacct -n -P -j "$two" -o jobid,state | grep -c '[.][01]|RUNNING')" "
 state_is "$two" running || fail "the job has ended"
 divvy cancel --grace 0 "$two" >/dev/null
 wait_for "its end" state_is "$two" cancelled
+scancel "$two+1" 2>err || fail "scancel of a component of an ended job: $(cat err)"
 wait_for "all GPUs" all_free 10
 
 id=$(submit --gpus 1 --gpu-type h100 : --gpus 1 --gpu-type a100 -- sleep 1000)

@@ -44,9 +44,10 @@ up_listening
 
 printf '#!/bin/sh\n#SBATCH --no-requeue\ntrue\n' >once.sh
 submit() { divvy submit --quiet "$@" || fail "cannot submit: $*"; }
-# whole WHAT JOB LINE OTHERS: `divvy why` has the line, and a line for each other provider that the job may not use.
+situations=0
 says() { divvy why "$1" --json >answer && grep -qF -- "$2" answer; }
-situation() { # WHAT JOB LINE
+situation() { # WHAT JOB LINE: `divvy why` gets the line.
+  situations=$((situations + 1))
   WAIT_S=60 wait_for "$1: $3 (job $2: $(divvy why "$2"))" says "$2" "$3"
 }
 gone=$(submit --provider boots --gpus 8 -- true)
@@ -55,7 +56,7 @@ situation "a node boots" "$gone" 'ago and is expected in '
 job=$(submit --provider small --gpus 8 -- true)
 situation "no shape fits" "$job" 'provider small: no shape is large enough or has the right GPUs; the largest has 1x H100-80GB, 8 CPUs'
 for other in boots off nodes gpus hour month spot life theirs down; do
-  situation "other providers" "$job" "provider $other: "
+  situation "other providers" "$job" "provider $other: the job names other providers (--provider small)"
 done
 job=$(submit --provider off --gpus 8 -- true)
 situation "a disabled provider" "$job" 'provider off: it is disabled'
@@ -120,4 +121,4 @@ more=$(submit --provider boots --team lab --nodes 4 --gpus 8 -- true)
 situation "the month of a team" "$more" 'provider boots: 4 nodes of shape h100x8 cost 96.00 per hour, but the budget of team lab leaves '
 divvy cancel --all >/dev/null
 divvy providers drain boots spot >/dev/null
-echo "15 situations"
+echo "$situations answers of divvy why"

@@ -6,7 +6,7 @@ command -v divvy-burn >/dev/null || fail "divvy-burn lies beside divvy"
 cat >divvy.toml <<'TOML'
 [time_sharing]
 mode = "on"
-trial = "1s"
+trial = "25s"
 TOML
 up() { divvy up --quiet --emulate 2xZX9000-2GB; }
 up
@@ -22,7 +22,7 @@ long() { divvy submit --quiet --gpus 1 -- divvy-burn --gpu-seconds 600 --vram 51
 brief() { divvy submit --quiet --gpus 1 --name "$1" -- sh -c "while [ ! -e $1 ]; do sleep 0.05; done"; }
 has_run() { divvy show "$1" --json | python3 -c 'import json, sys, time
 job = json.load(sys.stdin)
-sys.exit(job["state"] != "running" or time.time() - job["started"] < 2)'; }
+sys.exit(job["state"] != "running" or time.time() - job["start_time"] < 26)'; }
 keeper_pid() { pgrep -f "divvy keeper --directory $runs" | head -n 1; }
 kill_daemon() {
   local pid
@@ -34,7 +34,7 @@ kill_daemon() {
 
 a=$(long)
 b=$(long)
-wait_for "a's trial" has_run "$a"
+WAIT_S=90 wait_for "a's trial" has_run "$a"
 wait_for "b's trial" has_run "$b"
 begin=$(date +%s%N)
 c=$(brief c-may-end)
@@ -76,12 +76,13 @@ done
 # Jobs that keep their GPUs are not parked, and a parked job can be cancelled.
 keeps=$(divvy submit --quiet --gpus 1 --no-pause -- sleep 600)
 e=$(long)
-wait_for "e's trial" has_run "$e"
+WAIT_S=90 wait_for "e's trial" has_run "$e"
 wait_for "the other's" has_run "$keeps"
 f=$(brief f-may-end)
 wait_for "the newcomer" state_is "$f" running
 expect "$e" "$(parked)" "the parked job"
 divvy cancel "$e" >/dev/null
-wait_for "the end of the parked one" state_is "$e" cancelled
+# Its program waits for its GPU and cannot end by itself, so it is killed after its grace time.
+WAIT_S=60 wait_for "the end of the parked one" state_is "$e" cancelled
 state_is "$f" running || fail "the newcomer was lost"
 state_is "$keeps" running || fail "a job lost its GPU"

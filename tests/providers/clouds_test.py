@@ -3,10 +3,12 @@
 import http.server
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -128,6 +130,37 @@ class CloudTest(unittest.TestCase):
         self.write(os.path.join(self.state, "machines"), json.dumps(machines))
         self.assertEqual(self.call("aws", "list")["nodes"][0]["ends_at"], 1795860000 + 120)
 
+    def test_aws_asks_for_the_ends_of_many_spot_instances(self):
+        self.call("aws", "create", is_spot=True)
+        (machine,) = self.machines().values()
+        many = {f"i-{number:017x}": {**machine, "marked": number == 249} for number in range(250)}
+        self.write(os.path.join(self.state, "machines"), json.dumps(many))
+        nodes = self.call("aws", "list")["nodes"]
+        self.assertEqual([node["instance"] for node in nodes if "ends_at" in node], [f"i-{249:017x}"])
+        # Without the right to ask, there is still a list.
+        self.write(os.path.join(self.state, "fail"), "describe-spot-instance-requests 1")
+        self.assertEqual(len(self.call("aws", "list")["nodes"]), 250)
+
+    def test_own_options_come_last_and_defaults_can_be_replaced(self):
+        self.call("aws", "create", ["--metadata-options=HttpTokens=optional", "--instance-type=p4d"])
+        words = self.calls()[-1]
+        self.assertEqual([word for word in words if "metadata-options" in word or "instance-type" in word],
+                         ["--metadata-options=HttpTokens=optional", "--instance-type=p4d"])
+        self.assertTrue(words[-1].startswith("--tag-specifications=ResourceType=instance,Tags=[{Key=divvy-cluster"))
+        for program, option in (("aws", "--tag-specifications=ResourceType=instance,Tags=[]"), ("aws", "--count=3"),
+                                ("azure", "--tags=a=b"), ("azure", "--count=2"), ("gcloud", "--labels=a=b")):
+            name = option.partition("=")[0]
+            options = ["--resource-group=g", "--zone=z"] if program != "aws" else []
+            self.assertEqual(self.refusal(program, "create", options + [option]),
+                             f"option {name} is set by divvy; remove it from the options")
+
+    def test_a_shape_cannot_create_nodes_where_lists_do_not_look(self):
+        for program, option in (("aws", "--region=eu-west-1"), ("gcloud", "--project=p"), ("lambda", "--api=https://a"),
+                                ("azure", "--subscription=s"), ("runpod", "--api=https://a")):
+            name = option.partition("=")[0]
+            self.assertIn(f"option {name} of shape p5.48xlarge does not apply to lists",
+                          self.refusal(program, "create", shape_options=[option]))
+
     def test_gcloud(self):
         options = ["--project=p"]
         shape = ["--zone=us-central1-a", "--accelerator=type=nvidia-l4,count=1"]
@@ -152,6 +185,25 @@ class CloudTest(unittest.TestCase):
         self.assertEqual(instance, f"divvy-{TOKEN}")
         self.assertEqual([words[1] for words in self.calls()].count("login"), 1)
         self.keeps_secrets()
+
+    def test_azure_leaves_no_address_and_no_security_group(self):
+        self.write(self.credentials, json.dumps({"appId": "app", "password": "a-secret", "tenant": "t"}))
+        self.call("azure", "create", ["--resource-group=g", "--image=Ubuntu2204"])
+        self.call("azure", "create", ["--resource-group=g", "--image=Ubuntu2204", "--nsg=lab"], token=OTHER)
+        given = [self.machines()[f"divvy-{token}"]["options"] for token in (TOKEN, OTHER)]
+        self.assertEqual([(one["nsg"], one["public-ip-address"]) for one in given], [([""], [""]), (["lab"], [""])])
+
+    def test_azure_credentials_are_replaced(self):
+        for password in ("a-secret", "a-secret-2"):
+            self.write(self.credentials, json.dumps({"appId": "app", "password": password, "tenant": "t"}))
+            for _ in range(2):
+                self.call("azure", "list", ["--resource-group=g"])
+        verbs = [words[1:3] for words in self.calls() if words[1] != "vm"]
+        self.assertEqual([words[1] if words[0] == "account" else words[0] for words in verbs],
+                         ["login", "show", "clear", "login", "show"])
+        self.write(self.credentials, json.dumps({"appId": "app", "password": "wrong", "tenant": "t"}))
+        for _ in range(2):
+            self.assertIn("invalid client secret", self.refusal("azure", "list", ["--resource-group=g"]))
 
     def test_azure_with_a_wrong_key(self):
         self.write(self.credentials, json.dumps({"appId": "app", "password": "wrong", "tenant": "t"}))
@@ -194,11 +246,108 @@ class CloudTest(unittest.TestCase):
         self.assertEqual([node["instance"] for node in self.call("ssh", "list", options)["nodes"]], ["gpu2"])
         self.keeps_secrets()
 
+    def claim(self, host, **changes):
+        """What the program keeps about a host, after these changes."""
+        path = os.path.join(self.home, "providers-ssh", host)
+        with open(path, encoding="utf-8") as file:
+            claim = {**json.load(file), **changes}
+        self.write(path, json.dumps(claim))
+        return claim
+
+    def count(self, tool):
+        return [words[0] for words in self.calls()].count(tool)
+
     def test_ssh_host_that_cannot_be_reached(self):
-        self.call("ssh", "create", shape_options=["--host=gpu1"])
-        self.assertEqual(len(self.call("ssh", "list")["nodes"]), 1)
+        self.call("ssh", "create", ["--wake=wake {host}"], shape_options=["--host=gpu1"])
+        self.call("ssh", "list")
+        self.assertEqual(self.claim("gpu1")["join"], "")
+        shutil.rmtree(os.path.join(self.state, "gpu1"))
         self.assertIn("No route to host", self.refusal("ssh", "destroy", instance="gpu1"))
         self.assertEqual(len(self.call("ssh", "list")["nodes"]), 1)
+
+    def test_ssh_host_that_was_never_reached_is_released(self):
+        self.call("ssh", "create", shape_options=["--host=gpu1"])
+        self.assertEqual(len(self.call("ssh", "list")["nodes"]), 1)
+        self.call("ssh", "destroy", instance="gpu1")
+        self.assertEqual(self.call("ssh", "list"), {"nodes": []})
+        self.call("ssh", "create", shape_options=["--host=gpu1"], token=OTHER)
+
+    def test_ssh_wakes_a_host_until_it_answers(self):
+        words = {"options": ["--wake=wake {host}"], "shape_options": ["--host=gpu1"]}
+        self.write(os.path.join(self.state, "no-wake"), "")
+        for _ in range(2):
+            self.assertEqual(self.refusal("ssh", "create", **words), "wake gpu1: no such interface")
+        os.unlink(os.path.join(self.state, "no-wake"))
+        self.assertEqual(self.call("ssh", "create", **words)["instance"], "gpu1")
+        shutil.rmtree(os.path.join(self.state, "gpu1"))  # It has not heard that.
+        woken = self.count("wake")
+        self.call("ssh", "list")
+        self.assertEqual(self.count("wake"), woken)
+        self.claim("gpu1", woken=1)  # Long ago.
+        self.call("ssh", "list")
+        self.assertEqual(self.count("wake"), woken + 1)
+        self.call("ssh", "list")
+        self.assertEqual(self.claim("gpu1")["join"], "")
+        self.claim("gpu1", woken=1)
+        self.call("ssh", "list")
+        self.assertEqual(self.count("wake"), woken + 1)
+
+    def test_ssh_host_that_shuts_down_is_not_used_before_it_is_off(self):
+        words = {"options": ["--wake=wake {host}"], "shape_options": ["--host=gpu1"]}
+        self.call("ssh", "create", **words)
+        self.call("ssh", "list")
+        self.call("ssh", "destroy", instance="gpu1")
+        self.call("ssh", "create", token=OTHER, **words)
+        self.call("ssh", "list")
+        woken = self.count("wake")
+        self.assertNotEqual(self.claim("gpu1")["join"], "")  # It still answers.
+        shutil.rmtree(os.path.join(self.state, "gpu1"))
+        self.call("ssh", "list")
+        self.assertEqual(self.count("wake"), woken + 1)
+        self.call("ssh", "list")
+        self.assertEqual(self.claim("gpu1")["join"], "")
+        # One that does not go down is used after some time.
+        self.call("ssh", "destroy", token=OTHER)
+        self.call("ssh", "create", **words)
+        self.assertNotEqual(self.claim("gpu1")["join"], "")
+        self.claim("gpu1", left=1)
+        self.call("ssh", "list")
+        self.assertEqual(self.claim("gpu1")["join"], "")
+
+    def test_ssh_providers_use_no_host_twice(self):
+        hosts = ["--host=gpu1", "--host=gpu2"]
+        self.assertEqual(self.call("ssh", "create", shape_options=hosts)["instance"], "gpu1")
+        self.assertEqual(self.call("ssh", "create", shape_options=hosts, token=OTHER, provider="other")["instance"],
+                         "gpu2")
+        for provider, host in (("cloud", "gpu1"), ("other", "gpu2")):
+            nodes = self.call("ssh", "list", provider=provider)["nodes"]
+            self.assertEqual([node["instance"] for node in nodes], [host])
+        self.call("ssh", "destroy", instance="gpu1", token=OTHER, provider="other")
+        self.assertEqual(len(self.call("ssh", "list")["nodes"]), 1)
+
+    def test_ssh_start_that_breaks_off_is_repeated(self):
+        agent = os.path.join(self.folder.name, "agent")
+        self.write(agent, "#!/bin/sh\necho started >>\"$DIVVY_HOME/started\"\n")
+        os.chmod(agent, 0o700)
+        os.mkdir(os.path.join(self.state, "gpu1"))
+        self.call("ssh", "create", [f"--divvy-path={agent}"], shape_options=["--host=gpu1"])
+        with open(os.path.join(self.state, "gpu1", "scripts"), encoding="utf-8") as file:
+            script = file.read().replace("/var/tmp", self.state).replace("exit 0\n", "")
+        home = os.path.join(self.state, "divvy-node." + TOKEN)
+        self.assertIn("mv -T", script)
+        for part in (script[:len(script) // 2], script[:-len("start\n")]):
+            subprocess.run(["sh"], input=part, text=True, check=False, capture_output=True)
+            self.assertFalse(os.path.exists(home))
+        os.mkdir(home + ".Abc123")  # Of a start that broke off.
+        for _ in range(2):
+            subprocess.run(["sh"], input=script, text=True, check=True)
+        with open(os.path.join(home, "join"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), JOIN + "\n")
+        deadline = time.monotonic() + 20
+        while not os.path.exists(os.path.join(home, "started")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        with open(os.path.join(home, "started"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "started\n")
 
     def test_ssh_host_is_switched_off_from_outside(self):
         self.call("ssh", "create", ["--off=wake off-{host}"], shape_options=["--host=gpu1"])
@@ -217,6 +366,10 @@ class CloudTest(unittest.TestCase):
                 is_known = self.headers["Authorization"] == "Bearer " + KEY
                 status, answer = handle(self.command, self.path, body) if is_known else (401, {"error": "no key"})
                 if status == 0:  # The answer is lost.
+                    self.close_connection = True
+                    return
+                if status == 1:  # No answer in HTTP.
+                    self.wfile.write(b"garbage\r\n\r\n")
                     self.close_connection = True
                     return
                 self.send_response(status)
@@ -288,6 +441,11 @@ class CloudTest(unittest.TestCase):
         self.write(self.credentials, "other\n")
         self.assertIn("HTTP 401", self.refusal("lambda", "list", [self.lambda_cloud({})]))
 
+    def test_answer_that_is_no_http(self):
+        api = self.serve(lambda *_: (1, None))
+        self.assertEqual(self.refusal("lambda", "list", [api]),
+                         f"GET {api.removeprefix('--api=')}/instances: garbage")
+
     def test_key_is_not_sent_in_clear(self):
         self.assertIn("expected an address that begins with https://",
                       self.refusal("lambda", "list", ["--api=http://example.org"]))
@@ -328,6 +486,7 @@ class CloudTest(unittest.TestCase):
         (machine,) = self.machines().values()
         script = machine["script"]
         self.assertEqual(subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode, 0)
+        self.assertIn(f"mark=/var/lib/divvy-node.{TOKEN}\n", script)  # It survives a reboot, and is not part of images.
         self.assertIn("echo prepared", script)
         self.assertIn("--uid=ubuntu", script)
         self.assertIn("/opt/divvy agent --on-demand --name cloud-1 --join-file \"$home/join\"", script)

@@ -6,7 +6,7 @@ It accepts the options that the tools document, keeps the machines in $FAKE_STAT
     describe-spot-instance-requests.html, terminate-instances.html
   https://cloud.google.com/sdk/gcloud/reference/compute/instances/create, list, delete
   https://learn.microsoft.com/cli/azure/vm
-$FAKE_STATE/fail has a tool that fails before (1) or after (2) it has done its work: "aws 2".
+$FAKE_STATE/fail has a tool that fails before (1) or after (2) it has done its work: "aws 2"; or a verb: "list 1".
 """
 import json
 import os
@@ -24,9 +24,9 @@ DOCUMENTED = {
                      "max-run-duration instance-termination-action zone project accelerator image-family image-project",
     "gcloud list": "quiet format filter project",
     "gcloud delete": "quiet format zone project",
-    "az show": "", "az login": "identity service-principal username password tenant output",
+    "az show": "", "az clear": "", "az login": "identity service-principal username password tenant output",
     "az create": "output name custom-data no-wait generate-ssh-keys admin-username os-disk-delete-option "
-                 "nic-delete-option tags size priority eviction-policy public-ip-address resource-group image",
+                 "nic-delete-option tags size priority eviction-policy public-ip-address nsg resource-group image",
     "az list": "output resource-group", "az delete": "output yes no-wait name resource-group",
 }
 
@@ -71,6 +71,8 @@ def main():
     fail = open(os.path.join(STATE, "fail"), encoding="utf-8").read().split() if os.path.exists(
         os.path.join(STATE, "fail")) else ["", ""]
     changes = verb in ("run-instances", "create", "terminate-instances", "delete")
+    if fail[0] == verb:
+        sys.exit("\nAn error occurred (UnauthorizedOperation): you may not do that\n")
     if changes and fail == [tool, "1"]:
         sys.exit("\nAn error occurred (InsufficientInstanceCapacity): there is no capacity\n")
     machines = load()
@@ -114,6 +116,8 @@ def aws(verb, options, _, machines):
         return {"Reservations": [{"Groups": [], "Instances": [one]} for one in found]}
     if verb == "describe-spot-instance-requests":
         wanted = options["filters"][0].split("Values=")[1].split(",")
+        if len(wanted) > 200:
+            sys.exit("\nAn error occurred (FilterLimitExceeded): the maximum number of filter values is 200")
         return {"SpotInstanceRequests": [
             {"InstanceId": name, "State": "active",
              "Status": {"Code": "marked-for-termination" if machines[name].get("marked") else "fulfilled",
@@ -148,7 +152,7 @@ def az(verb, options, _, machines):
     login = os.path.join(os.environ["AZURE_CONFIG_DIR"], "login")
     if verb == "login":
         password = options["password"][0]
-        if not password.startswith("@") or user_data(password[1:]) != "a-secret":
+        if not password.startswith("@") or not user_data(password[1:]).startswith("a-secret"):
             sys.exit("invalid client secret")
         with open(login, "w", encoding="utf-8"):
             return None
@@ -156,12 +160,15 @@ def az(verb, options, _, machines):
         sys.exit("ERROR: Please run 'az login' to setup account.")
     if verb == "show":
         return {"state": "Enabled"}
+    if verb == "clear":
+        os.unlink(login)
+        return None
     if verb == "create":
         name = options["name"][0]
         if name in machines:
             sys.exit("(PropertyChangeNotAllowed) Changing property 'osProfile.customData' is not allowed.")
         machines[name] = {"tags": dict(tag.split("=") for tag in options["tags"]),
-                          "script": user_data(options["custom-data"][0])}
+                          "script": user_data(options["custom-data"][0]), "options": options}
         return None
     if verb == "list":
         return [{"name": name, "tags": one["tags"], "provisioningState": "Succeeded"} for name, one in machines.items()]
@@ -172,7 +179,9 @@ def az(verb, options, _, machines):
 def remote(tool, words):
     """A host is on after `wake HOST`. The script is run with the folder of the host in place of /var/tmp."""
     if tool == "wake":
-        os.makedirs(os.path.join(STATE, words[0]))
+        if os.path.exists(os.path.join(STATE, "no-wake")):
+            sys.exit("no such interface")
+        os.makedirs(os.path.join(STATE, words[0]), exist_ok=True)
         return
     host = words[-2].rpartition("@")[2]
     folder = os.path.join(STATE, host)

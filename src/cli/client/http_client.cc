@@ -134,7 +134,8 @@ Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
   if (line.others.empty()) return ConnectTo(line, line.controller, kTimeout);
   std::vector<HostPort> addresses = {line.controller};
   addresses.insert(addresses.end(), line.others.begin(), line.others.end());
-  static std::size_t searches_in_vain = 0;  // The next one takes another controller than the last.
+  // Since one found the leader. The next one takes another controller than the last.
+  static std::size_t searches_in_vain = 0;
   const auto began = std::chrono::steady_clock::now();
   while (true) {
     std::vector<HttpClient> others;
@@ -151,6 +152,7 @@ Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
       const auto leader = wire::Decode<wire::LeaderView>(response->body);
       // A controller that knows no others leads alone.
       if (!leader || leader->leads) {
+        searches_in_vain = 0;
         client->SetPatience(Duration(0));
         return client;
       }

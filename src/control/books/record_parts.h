@@ -99,6 +99,18 @@ inline void ForgetResizes(JobRecord& record) {
   record.asked_back_at = record.gpus_since = record.grown_at = kNoTime;
 }
 
+/// Whether the job's GPUs were given to others while it is parked (docs/time-sharing.md).
+inline bool HasLeftItsGpus(const JobRecord& record) {
+  const Request& request = record.request;
+  const bool asks_for_whole = request.gpus > 0 && !request.is_portioned() && request.slice.empty();
+  return IsActive(record.state) && asks_for_whole && !request.is_elastic() && !request.is_gang() &&
+         record.array_count == 0 && record.gang.empty() && record.gpus.empty();
+}
+/// The time limit that the job's node enforces now; zero: none. Time without its GPUs does not count.
+inline Duration LimitOnNode(const JobRecord& record) {
+  return HasLeftItsGpus(record) ? Duration(0) : record.time_limit;
+}
+
 /// Returns a size as a short text: "512 MiB", "1.2 GiB".
 inline std::string CompactSize(Bytes size) {
   const std::int64_t mebibytes = size.count() >> 20;

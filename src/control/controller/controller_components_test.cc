@@ -65,6 +65,11 @@ TEST(Components, ADependencyOnTheIdOfAComponentIsOneOnTheJob) {
   next.dependencies.front().job = JobId(job->id.value() + 9);
   EXPECT_FALSE(world.controller_.Submit(next, 0, world.ada_, world.now_, World::NoHistory())) << "no such job";
   // The job has ended, and only the history knows it.
+  JobSpec array;
+  array.command = {"true"};
+  const auto given = world.controller_.Submit(array, 1000, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(given) << "ids up to 1000";
+  ASSERT_TRUE(world.controller_.Cancel(given->id, 0, Duration(-1), "", world.ada_, world.now_));
   const auto history = [](JobId id) -> std::optional<JobRecord> {
     if (id != JobId(900)) return std::nullopt;
     JobRecord ended;

@@ -130,6 +130,62 @@ TEST(ArrayElements, CannotWaitOneByOneInALargeArray) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("aftercorr is possible for arrays of at most 4096 elements"),
             std::string::npos);
+  spec.dependencies.resize(5, spec.dependencies.front());
+  const auto copies = world.controller_.Submit(spec, 4000, world.ada_, world.now_, World::NoHistory());
+  ASSERT_FALSE(copies) << "each element would have five dependencies";
+  EXPECT_NE(copies.error().message.find("at most 16384 elements times dependencies, not 4000 x 5"), std::string::npos);
+}
+
+TEST(ArrayElements, AreHeldAndReleasedTogetherWhenEachWaitsOnItsOwn) {
+  World world(4);
+  const JobId first = world.Submit(1, 2);
+  const JobId second = world.Submit(1, 2, {AfterElement(DependencyKind::kAfterOk, first, kSameElement)});
+  world.Turn();
+  const auto hold = [&] {
+    const auto held = world.controller_.Hold(second, world.ada_, world.now_);
+    return held ? *held : held.error().message;
+  };
+  EXPECT_EQ(hold(), "held");
+  EXPECT_EQ(world.StateOf(ElementId(second, 0)), JobState::kHeld);
+  EXPECT_EQ(world.StateOf(ElementId(second, 1)), JobState::kHeld);
+  EXPECT_EQ(hold(), "was already held");
+  world.Exit(ElementId(first, 0), 0);
+  EXPECT_TRUE(World::Launched(world.Turn()).empty());
+  const auto released = world.controller_.Release(second, kNoTime, world.ada_, world.now_);
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_EQ(*released, "released");
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{ElementId(second, 0)});
+  world.Exit(ElementId(first, 1), 0);
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{ElementId(second, 1)});
+  EXPECT_NE(hold().find("cannot be held"), std::string::npos) << "both run";
+}
+
+// The lookups go to the store, one by one, while everything else waits.
+TEST(ArrayElements, DependenciesOnUnknownJobsCostFewLookups) {
+  World world(1);
+  const JobId array = world.Submit(1, 200);
+  ASSERT_TRUE(world.controller_.Cancel(array, 0, Duration(-1), "", world.ada_, world.now_));
+  world.Turn();
+  std::size_t lookups = 0;
+  const auto refusal = [&](std::uint64_t first, std::size_t many) {
+    JobSpec spec;
+    spec.command = {"true"};
+    for (std::size_t i = 0; i < many; ++i)
+      spec.dependencies.push_back(AfterJob(DependencyKind::kAfterAny, JobId(first + i)));
+    lookups = 0;
+    const auto counted = [&](JobId) -> std::optional<JobRecord> {
+      ++lookups;
+      return std::nullopt;
+    };
+    const auto made = world.controller_.Submit(std::move(spec), 0, world.ada_, world.now_, counted);
+    return made ? "" : made.error().message;
+  };
+  EXPECT_NE(refusal(100, 100).find("there is no such job"), std::string::npos);
+  EXPECT_LE(lookups, 65U);
+  EXPECT_NE(refusal(5000, 1000).find("there is no such job"), std::string::npos) << "such ids were never given";
+  EXPECT_LE(lookups, 1U);
+  EXPECT_NE(refusal(1, 1001).find("1001 are too many; at most 1000 are allowed"), std::string::npos);
+  EXPECT_EQ(lookups, 0U);
 }
 
 TEST(ArrayElements, AreAllCountedWhenTheirDependencyFails) {

@@ -7,6 +7,7 @@
 #include "control/books/record_parts.h"
 #include "control/controller/controller_test_world.h"
 #include "engine/scheduler/explain.h"
+#include "model/same_element.h"
 
 namespace divvy {
 namespace controller_forecast_test {
@@ -61,6 +62,32 @@ TEST(Forecast, UsesAnArraysLimitAndLeavesNoLimitBehind) {
   EXPECT_EQ(world.controller_.scheduler().group_limit(ArrayGroupName(foreseen->id)), 0);
   world.Turn();
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
+}
+
+TEST(Forecast, MakesNoRecordsOfElementsThatWaitOneByOne) {
+  World world(4);
+  const JobId first = world.Submit(1, 2);
+  world.Turn();
+  const std::size_t live = world.controller_.live().size();
+  JobSpec spec = SpecOf(1, hours(1));
+  spec.dependencies = {Dependency{.kind = DependencyKind::kAfterOk, .job = first, .element = kSameElement}};
+  const auto waits = world.controller_.Foresee(spec, 2, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(waits) << waits.error().message;
+  EXPECT_NE(waits->start, world.now_);
+  EXPECT_NE(waits->basis, "it waits for an event that can no longer happen");
+  EXPECT_EQ(world.controller_.live().size(), live);
+  EXPECT_TRUE(world.Turn().batch.inserts.empty());
+  // One of the elements fails, so the whole array does. The counterpart of the other one may start.
+  world.Exit(ElementId(first, 0), 0);
+  world.Exit(ElementId(first, 1), 1);
+  const std::vector<JobRecord> ended = world.Turn().finished;
+  const auto history = [&](JobId id) -> std::optional<JobRecord> {
+    const auto at = std::ranges::find(ended, id, &JobRecord::id);
+    return at == ended.end() ? std::nullopt : std::optional(*at);
+  };
+  const auto starts = world.controller_.Foresee(spec, 2, world.ada_, world.now_, history);
+  ASSERT_TRUE(starts) << starts.error().message;
+  EXPECT_EQ(starts->start, world.now_) << starts->basis;
 }
 
 // Small worlds with all kinds of limits. A job that is predicted to start at once starts where predicted. For a job

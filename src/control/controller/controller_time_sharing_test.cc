@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "control/books/record_parts.h"
 #include "control/controller/controller_test_world.h"
 #include "control/controller/start_reason.h"
 
@@ -72,8 +73,8 @@ class Shared {
     for (auto& row : effects.batch.updates) rows_[row.id] = row;
     std::erase_if(rows_, [](const auto& row) { return IsFinal(row.second.state); });
     for (auto& [key, text] : effects.batch.settings) {
-      if (text.empty()) settings_.erase(key);
-      else settings_[key] = text;
+      if (text.empty()) settings.erase(key);
+      else settings[key] = text;
     }
     if (effects.batch.next_id) next_id_ = *effects.batch.next_id;
     for (NodeCommand& command : effects.commands) commands.push_back(std::move(command));
@@ -143,7 +144,7 @@ class Shared {
     controller_ = Made();
     std::vector<JobRecord> live;
     for (const auto& [id, row] : rows_) live.push_back(row);
-    controller_->Load(live, {settings_.begin(), settings_.end()}, next_id_, 0, World::NoHistory());
+    controller_->Load(live, {settings.begin(), settings.end()}, next_id_, 0, World::NoHistory());
     EXPECT_EQ(controller_->CheckInvariants(), "");
     std::vector<JobId> lost;
     for (const auto& [id, row] : rows_) {
@@ -164,6 +165,18 @@ class Shared {
       Obey();
     } while (true);
   }
+  /// The same, but the controller decides after each command that the node has carried out.
+  void SettleOneByOne() {
+    for (int i = 0; i < 1000; ++i) {
+      Turn();
+      if (commands.empty()) return;
+      const NodeCommand command = std::move(commands.front());
+      commands.pop_front();
+      Obey(command);
+      CheckOwners();
+    }
+    ADD_FAILURE() << "it never ends";
+  }
   void Pass(Duration time) {
     now += time;
     Settle();
@@ -178,6 +191,7 @@ class Shared {
   Time now = Time(500'000h);
   std::map<JobId, Run> runs;  // On the node.
   std::deque<NodeCommand> commands;
+  std::map<std::string, std::string> settings;  // In the store.
 
  private:
   std::unique_ptr<Controller> Made() const {
@@ -201,7 +215,6 @@ class Shared {
   std::unique_ptr<Controller> controller_;
   Caller ada_;
   std::map<JobId, JobRecord> rows_;
-  std::map<std::string, std::string> settings_;
   std::uint64_t next_id_ = 1;
 };
 
@@ -351,6 +364,110 @@ TEST(TimeSharing, TheContractBringsTheJobBackAlthoughTheNewcomerRuns) {
   EXPECT_TRUE(world.Runs(other));
 }
 
+// Two jobs make room for a wide one, and the first of them is away before the second.
+TEST(TimeSharing, AWideJobGetsAllItsGpusBackAlthoughTheyAreFreeOneAfterTheOther) {
+  Shared world(8);
+  const JobId wide = world.Submit({.gpus = 8});
+  world.Settle();
+  world.Pass(10h);
+  const JobId left = world.Submit({.gpus = 4}), right = world.Submit({.gpus = 4});
+  world.Settle();
+  ASSERT_TRUE(world.IsAway(wide) && world.Runs(left) && world.Runs(right));
+  for (int i = 0; i < 2000 && world.commands.empty(); ++i) {
+    world.now += 10s;
+    world.Turn();
+  }
+  ASSERT_EQ(world.commands.size(), 2u) << "both make room";
+  world.SettleOneByOne();
+  EXPECT_TRUE(world.Runs(wide));
+  EXPECT_TRUE(world.IsAway(left) && world.IsAway(right));
+}
+
+TEST(TimeSharing, AJobThatCannotBeParkedDoesNotTakeTheGpusOfASettledOne) {
+  Shared world(8);
+  const JobId wide = world.Submit({.gpus = 8});
+  world.Settle();
+  world.Pass(10h);
+  const JobId brief = world.Submit(), insists = world.Submit({.no_pause = true});
+  world.SettleOneByOne();
+  ASSERT_TRUE(world.IsAway(wide) && world.Runs(brief));
+  EXPECT_FALSE(world.runs.contains(insists)) << "seven GPUs are idle, but it would keep one";
+  const JobId other = world.Submit();
+  world.SettleOneByOne();
+  EXPECT_TRUE(world.Runs(other)) << "it gives its GPU back when the contract requires it";
+  world.End(brief);
+  world.End(other);
+  world.SettleOneByOne();
+  EXPECT_TRUE(world.Runs(wide));
+  EXPECT_FALSE(world.runs.contains(insists));
+  world.End(wide);
+  world.SettleOneByOne();
+  EXPECT_TRUE(world.Runs(insists));
+}
+
+TEST(TimeSharing, AJobThatDoesNotLeaveIsGivenUpAndTheTimeCounts) {
+  Shared world(1);
+  const JobId lengthy = world.Submit();
+  world.Settle();
+  world.Pass(10h);
+  const JobId brief = world.Submit();
+  world.Turn();
+  ASSERT_EQ(world.commands.size(), 1u);
+  world.commands.clear();
+  world.controller().OnPresence({lengthy, 1, Presence::kLeaving, GpuSet::Only(0), false, ""}, world.now);
+  world.Turn();
+  EXPECT_TRUE(world.commands.empty());
+  world.now += 10min;
+  world.Turn();
+  ASSERT_EQ(world.commands.size(), 1u);
+  EXPECT_FALSE(std::get<DisplaceCommand>(world.commands[0]).is_displaced);
+  EXPECT_EQ(std::get<DisplaceCommand>(world.commands[0]).gpus, GpuSet::Only(0)) << "the GPU that it has";
+  world.SettleOneByOne();
+  EXPECT_TRUE(world.Runs(lengthy));
+  EXPECT_EQ(world.StateOf(lengthy).lost, Duration(10min));
+  EXPECT_FALSE(world.runs.contains(brief)) << "it is not tried again at once";
+}
+
+TEST(TimeSharing, ANodeThatRefusesForGoodIsNotAskedAllTheTime) {
+  Shared world(1);
+  const JobId lengthy = world.Submit();
+  world.Settle();
+  world.Pass(10h);
+  const JobId brief = world.Submit();
+  world.Settle();
+  ASSERT_TRUE(world.IsAway(lengthy));
+  world.End(brief);
+  world.Turn();
+  ASSERT_EQ(world.commands.size(), 1u) << "it returns";
+  world.commands.clear();
+  const PresenceReport failed{lengthy, 1, Presence::kAway, {}, false, "the driver gave up"};
+  for (int i = 0; i < 3; ++i) {
+    world.controller().OnPresence(failed, world.now);
+    world.Turn();
+    EXPECT_TRUE(world.commands.empty());
+  }
+  world.now += 30s;
+  world.Turn();
+  EXPECT_EQ(world.commands.size(), 1u);
+}
+
+TEST(TimeSharing, AJobWhoseRowIsLostReturns) {
+  Shared world(1);
+  const JobId lengthy = world.Submit();
+  world.Settle();
+  world.Pass(10h);
+  const JobId brief = world.Submit();
+  world.Settle();
+  ASSERT_TRUE(world.IsAway(lengthy));
+  world.settings.erase(std::string(kDisplacementPrefix) + ToString(lengthy));
+  world.Restart();
+  world.Settle();
+  EXPECT_TRUE(world.IsAway(lengthy));
+  world.End(brief);
+  world.Settle();
+  EXPECT_TRUE(world.Runs(lengthy));
+}
+
 TEST(TimeSharing, AParkedJobIsCancelled) {
   Shared world(1);
   const JobId lengthy = world.Submit();
@@ -393,7 +510,8 @@ TEST(TimeSharing, ATimeLimitDoesNotCountWhileTheJobIsParked) {
   const JobId brief = world.Submit();
   world.Settle();
   ASSERT_TRUE(world.IsAway(lengthy));
-  EXPECT_GT(Deadline(world.Of(lengthy)), world.now + 1000h);
+  EXPECT_EQ(LimitOnNode(world.Of(lengthy)), Duration(0)) << "its node enforces none meanwhile";
+  EXPECT_EQ(world.Of(lengthy).time_limit, Duration(12h)) << "it is shown as it is";
   world.Pass(1h);
   world.End(brief);
   world.Settle();
@@ -545,14 +663,16 @@ TEST(TimeSharing, TheContractIsKeptAtEveryMoment) {
     Shared world(8, policy, 1 << 16);
     int displacements = 0;
     for (int step = 0; step < 1500 && !testing::Test::HasFailure(); ++step) {
-      if (world.controller().live().size() < 24 && below(3) == 0) world.Submit({.gpus = 1 << below(4)});
+      if (world.controller().live().size() < 24 && below(3) == 0)
+        world.Submit({.gpus = 1 << below(4), .no_pause = below(12) == 0});
       if (!world.runs.empty() && below(12) == 0)
         world.End(std::next(world.runs.begin(), below(static_cast<int>(world.runs.size())))->first);
       // In short steps, as the controller asks to be called.
-      world.Settle();
+      world.SettleOneByOne();
       const Time next = std::min(world.controller().next_wakeup(), world.now + std::chrono::minutes(below(60)));
       world.now = std::max(next, world.now + 1s);
       for (const auto& [job, run] : world.runs) {
+        if (!run.is_parkable) continue;
         const Displacement& state = world.StateOf(job);
         if (state.settled_at == kNoTime) continue;
         displacements += run.presence == Presence::kAway;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "control/controller/controller_test_world.h"
+#include "model/same_element.h"
 
 namespace divvy {
 namespace controller_update_test {
@@ -329,6 +330,43 @@ TEST_F(Update, ADependencyThatCanNeverBeMetIsRefused) {
   changes.keeps_waiting = true;
   EXPECT_TRUE(world_.controller_.Update(job, changes, world_.ada_, world_.now_, known));
   EXPECT_NE(Change(job, WaitFor({On(DependencyKind::kAfterOk, JobId(78))})), "");
+}
+
+TEST_F(Update, EachElementThatWaitsOnItsOwnGetsItsOwnCounterpart) {
+  const JobId first = world_.Submit(1, 2), next = world_.Submit(1, 2);
+  const JobId array = world_.Submit(1, 2, {On(DependencyKind::kAfterOk, first, kSameElement)});
+  ASSERT_EQ(Change(array, WaitFor({On(DependencyKind::kAfterOk, next, kSameElement)})), "");
+  for (const std::uint32_t index : {0U, 1U}) {
+    const Dependency& dependency = Record(ElementId(array, index)).dependencies.front();
+    EXPECT_EQ(dependency.job, next);
+    EXPECT_EQ(dependency.element, index);
+  }
+  // The history alone knows this array.
+  const JobId past(900);
+  const auto known = [&](JobId id) -> std::optional<JobRecord> {
+    JobRecord ended;
+    ended.id = id;
+    ended.state = JobState::kSucceeded;
+    if (id == past) ended.array_count = 2;
+    if (id != past) ended.array = past;
+    if (id != past) ended.array_index = ended.array_ordinal = static_cast<std::uint32_t>(id.value() - past.value() - 1);
+    return ended;
+  };
+  const auto done = world_.controller_.Update(array, WaitFor({On(DependencyKind::kAfterOk, past, kSameElement)}),
+                                              world_.ada_, world_.now_, known);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(Record(ElementId(array, 1)).dependencies.front().element, 1U);
+  EXPECT_EQ(Record(ElementId(array, 1)).dependencies.front().status, DependencyStatus::kSatisfied);
+  // The elements of an array that was submitted without such a dependency wait together, for the whole of it.
+  const JobId whole = world_.Submit(1, 2);
+  ASSERT_EQ(Change(whole, WaitFor({On(DependencyKind::kAfterOk, next, kSameElement)})), "");
+  EXPECT_EQ(Record(whole).dependencies.front().element, std::nullopt);
+}
+
+TEST_F(Update, TooManyDependenciesAreRefused) {
+  const JobId job = world_.Submit(1), other = world_.Submit(1);
+  const std::vector<Dependency> many(1001, On(DependencyKind::kAfterAny, job));
+  EXPECT_NE(Change(other, WaitFor(many)).find("1001 are too many; at most 1000 are allowed"), std::string::npos);
 }
 
 TEST_F(Update, ARenamedSingletonLetsTheNextJobOfTheOldNameStart) {

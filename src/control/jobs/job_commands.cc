@@ -46,8 +46,20 @@ Result<std::string> JobCommands::Cancel(JobId id, int signal, Duration grace, co
   return std::string("stopping");
 }
 
+std::vector<JobId> JobCommands::WaitingElementsOf(const JobRecord& record) const {
+  if (record.array_count == 0 || IsWaiting(record.state)) return {};
+  std::vector<JobId> elements = jobs_.ElementsOf(record);
+  std::erase_if(elements, [this](JobId element) { return !IsWaiting(jobs_.Find(element)->state); });
+  return elements;
+}
+
 Result<std::string> JobCommands::Hold(JobId id, const Caller& caller, Time now) {
   DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "hold"));
+  if (const std::vector<JobId> elements = WaitingElementsOf(*record); !elements.empty()) {
+    const bool are_held = std::ranges::all_of(elements, [this](JobId one) { return jobs_.Find(one)->is_held; });
+    for (const JobId element : elements) DIVVY_CHECK(Hold(element, caller, now));
+    return std::string(are_held ? "was already held" : "held");
+  }
   if (!IsWaiting(record->state)) return WrongState(*record, "held", "divvy requeue puts it back into the queue");
   if (record->is_held) return std::string("was already held");
   record->is_held = true;
@@ -62,6 +74,11 @@ Result<std::string> JobCommands::Hold(JobId id, const Caller& caller, Time now) 
 
 Result<std::string> JobCommands::Release(JobId id, Time at, const Caller& caller, Time now) {
   DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "release"));
+  if (const std::vector<JobId> elements = WaitingElementsOf(*record); !elements.empty()) {
+    const bool is_any_held = std::ranges::any_of(elements, [this](JobId one) { return jobs_.Find(one)->is_held; });
+    for (const JobId element : elements) DIVVY_CHECK(Release(element, at, caller, now));
+    return std::string(is_any_held || at != kNoTime ? "released" : "was not held");
+  }
   if (!IsWaiting(record->state)) return WrongState(*record, "released", "");
   if (!record->is_held && at == kNoTime) return std::string("was not held");
   record->is_held = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "control/books/caller.h"
@@ -40,6 +41,8 @@ class JobCommands {
   Result<std::string> SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now);
 
  private:
+  /// The waiting elements with records of their own, if the array has no other waiting elements.
+  std::vector<JobId> WaitingElementsOf(const JobRecord& record) const;
   Result<std::string> SetPaused(JobId id, bool is_paused, const Caller& caller, Time now);
 
   JobTable& jobs_;

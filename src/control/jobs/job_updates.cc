@@ -7,6 +7,7 @@
 #include "control/books/pool_parts.h"
 #include "control/books/record_parts.h"
 #include "engine/scheduler/explain.h"
+#include "model/same_element.h"
 
 namespace divvy {
 namespace {
@@ -138,12 +139,36 @@ Status JobUpdates::CheckPoolChange(const JobRecord& after, const JobChanges& cha
   return PermissionDenied(field + "user " + after.user.name + " may use only " + *usable + " of " + after.pool);
 }
 
-Status JobUpdates::CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
-                                     const FindOutcome& outcome) {
+Status JobUpdates::Edit(JobId id, std::map<JobId, JobRecord>& edited, const JobChanges& changes, const Caller& caller,
+                        Time now, const FindOutcome& outcome) {
+  JobChanges own = changes;
+  const auto learn = [&](const std::vector<Dependency>& dependencies) -> Status {
+    const Status known = dependencies_.LearnOutcomes(dependencies, outcome);
+    if (!known) return Error{known.error().code, "dependency: " + known.error().message};
+    return {};
+  };
+  if (changes.dependencies) DIVVY_CHECK(learn(changes.dependencies->all));
+  for (auto& [job, record] : edited) {
+    const JobRecord before = record;
+    if (changes.dependencies && WaitsForSameElement(changes.dependencies->all)) {
+      // Which element is meant, and how it ended, differs.
+      own.dependencies = changes.dependencies;
+      dependencies_.NameCounterparts(record, own.dependencies->all);
+      DIVVY_CHECK(learn(own.dependencies->all));
+    }
+    own.ApplyTo(record);
+    DIVVY_CHECK(CheckChange(before, record, changes, caller));
+    if ((changes.end_by || changes.time_limit || changes.begin) && IsWaiting(record.state))
+      DIVVY_CHECK(CheckDeadline(record.end_by, record.time_limit, record.begin, now));
+  }
+  DIVVY_CHECK(SubmissionLimits::CheckTexts(jobs_.live(), edited, caller));
+  return CheckDependencies(id, edited, changes);
+}
+
+Status JobUpdates::CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited,
+                                     const JobChanges& changes) const {
   if (!changes.dependencies && !changes.name) return {};
   if (changes.dependencies) {
-    const Status known = dependencies_.LearnOutcomes(changes.dependencies->all, outcome);
-    if (!known) return Error{known.error().code, "dependency: " + known.error().message};
     for (const auto& [job, record] : edited) {
       if (record.keeps_waiting || record.dependencies.empty()) continue;
       const DependencyOutlook outlook = dependencies_.DependencyOutlookOf(record);
@@ -165,22 +190,16 @@ Status JobUpdates::CheckDependencies(JobId id, const std::map<JobId, JobRecord>&
 Result<std::string> JobUpdates::Update(JobId id, const JobChanges& wanted, const Caller& caller, Time now,
                                        const FindOutcome& outcome) {
   JobChanges changes = wanted;
-  if (changes.dependencies) dependencies_.NameElements(changes.dependencies->all, outcome);
   const std::vector<std::string_view> names = changes.Names();
   if (names.empty()) return InvalidArgument("nothing to change: name a field, such as --priority 5");
   DIVVY_TRY(auto edited, Concerned(id, caller));
   DIVVY_CHECK(KeepWhatMayChange(id, changes, edited));
   const JobRecord first = edited.begin()->second;
-  if (changes.dependencies) dependencies_.NameCounterparts(first, changes.dependencies->all);
-  for (auto& [job, record] : edited) {
-    const JobRecord before = record;
-    changes.ApplyTo(record);
-    DIVVY_CHECK(CheckChange(before, record, changes, caller));
-    if ((changes.end_by || changes.time_limit || changes.begin) && IsWaiting(record.state))
-      DIVVY_CHECK(CheckDeadline(record.end_by, record.time_limit, record.begin, now));
+  if (changes.dependencies) {
+    DIVVY_CHECK(CheckDependencyCount(changes.dependencies->all, edited.size()));
+    dependencies_.NameElements(changes.dependencies->all, outcome);
   }
-  DIVVY_CHECK(SubmissionLimits::CheckTexts(jobs_.live(), edited, caller));
-  if (const Status sound = CheckDependencies(id, edited, changes, outcome); !sound) {
+  if (const Status sound = Edit(id, edited, changes, caller, now, outcome); !sound) {
     if (changes.dependencies) dependencies_.ForgetOutcomes(changes.dependencies->all);
     return sound.error();
   }

@@ -49,8 +49,10 @@ class JobUpdates {
   Status CheckChange(const JobRecord& before, const JobRecord& after, const JobChanges& changes,
                      const Caller& caller) const;
   Status CheckPoolChange(const JobRecord& after, const JobChanges& changes, const Caller& caller) const;
-  Status CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
-                           const FindOutcome& outcome);
+  /// Applies the changes to the copies in `edited`, and checks them.
+  Status Edit(JobId id, std::map<JobId, JobRecord>& edited, const JobChanges& changes, const Caller& caller, Time now,
+              const FindOutcome& outcome);
+  Status CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes) const;
   void Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome);
 
   Scheduler& scheduler_;

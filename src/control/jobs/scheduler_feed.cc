@@ -1,5 +1,6 @@
 #include "control/jobs/scheduler_feed.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -106,6 +107,36 @@ void SchedulerFeed::WatchBudgets(Time now) {
   if (teams_.budgets().Watch(now)) PutAllAgain();
 }
 
+void SchedulerFeed::SetKeptNodes(std::map<std::string, KeptNode> nodes) {
+  if (nodes == kept_nodes_) return;
+  const auto is_for_all = [](const auto& one) { return one.second.is_for_all; };
+  const bool concerns_all = std::ranges::any_of(nodes, is_for_all) || std::ranges::any_of(kept_nodes_, is_for_all);
+  kept_nodes_ = std::move(nodes);
+  for (const auto& [id, record] : jobs_.live()) {
+    if (scheduler_.waiting(id) == nullptr || (!concerns_all && IsParkable(record))) continue;
+    // What was nominated for a job stays its own.
+    if (!scheduler_.IsNominated(id)) Put(record);
+  }
+}
+
+void SchedulerFeed::KeepFrom(const JobRecord& record, WaitingEntry& entry) const {
+  const Request& request = record.request;
+  if (kept_nodes_.empty() || (request.gpus_in_all() == 0 && !request.is_elastic())) return;
+  for (const auto& [key, kept] : kept_nodes_) {
+    if (!kept.is_for_all && IsParkable(record)) continue;
+    const std::string& node = key.empty() ? scheduler_.node(kOwnNode).attributes.name : key;
+    const bool has_others = !node.empty() && scheduler_.has_many() && request.node_list.empty();
+    if (has_others && !request.is_heterogeneous()) {
+      entry.request.excluded_nodes.push_back(node);
+      continue;
+    }
+    const bool is_named = request.node_list.empty() || std::ranges::count(request.node_list, node) > 0;
+    if (!is_named && !node.empty()) continue;
+    entry.unmet_dependencies.push_back(kept.why);
+    entry.waits_for.clear();
+  }
+}
+
 void SchedulerFeed::Put(const JobRecord& record) {
   WaitingEntry entry;
   entry.id = record.id;
@@ -143,6 +174,7 @@ void SchedulerFeed::Put(const JobRecord& record) {
     entry.unmet_dependencies.push_back(bar);
     entry.waits_for.clear();
   }
+  KeepFrom(record, entry);
   teams_.KnowUserCap(record);
   deadlines_.Watch(record);
   scheduler_.Put(std::move(entry));

@@ -62,6 +62,14 @@ class SchedulerFeed {
   /// Updates all jobs after a change of teams, because their groups may have changed. Only rare administrator actions
   /// call this.
   void FollowTeams(Time now);
+  /// A node on which only jobs that can be parked start (TimeSharer), or none, and what the others wait for.
+  struct KeptNode {
+    std::string why;
+    bool is_for_all = false;
+    friend bool operator==(const KeptNode&, const KeptNode&) = default;
+  };
+  /// Replaces the earlier ones. Cost of a change: O(jobs).
+  void SetKeptNodes(std::map<std::string, KeptNode> nodes);
   /// Updates what waiting jobs wait for when budgets are exhausted or a new budget period begins.
   void WatchBudgets(Time now);
 
@@ -82,6 +90,7 @@ class SchedulerFeed {
   void Readopt(const JobRecord& record);
   /// Updates the groups of a running job in the scheduler if they have changed.
   void Regroup(const JobRecord& record);
+  void KeepFrom(const JobRecord& record, WaitingEntry& entry) const;
   void CountInItsPool(const JobRecord& record);
 
   Scheduler& scheduler_;
@@ -96,6 +105,7 @@ class SchedulerFeed {
   Policy policy_;
   std::uint64_t seed_;
   std::map<std::string, int> group_limits_;
+  std::map<std::string, KeptNode> kept_nodes_;
   std::set<JobId> multi_pool_jobs_;  // Jobs that wait, or waited recently, and name several pools, one with limits.
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/same_element.h"
+
 namespace divvy {
 namespace {
 
@@ -23,11 +25,30 @@ std::uint64_t TextBytes(const JobRecord& record) {
   return bytes * (1 + (record.array_count > 0 ? record.array_waiting.size() : 0));
 }
 
+/// With aftercorr, each element has a record from the beginning, and a copy of the dependencies.
+constexpr std::uint64_t kMostCounterparts = 4096;
+constexpr std::uint64_t kMostCopies = 16'384;
+
 }  // namespace
 
 std::string SecondsText(Duration limit) {
   if (limit == Duration(0)) return "none";
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s";
+}
+
+Status CheckDependencyCount(const std::vector<Dependency>& dependencies, std::uint64_t elements) {
+  const std::uint64_t count = dependencies.size();
+  if (count > kMostDependencies) {
+    return LimitExceeded("dependency: " + std::to_string(count) + " are too many; at most " +
+                         std::to_string(kMostDependencies) +
+                         " are allowed. Submit the parent jobs as one array and wait for that");
+  }
+  if (!WaitsForSameElement(dependencies) || (elements <= kMostCounterparts && elements * count <= kMostCopies))
+    return {};
+  return LimitExceeded("dependency: aftercorr is possible for arrays of at most " + std::to_string(kMostCounterparts) +
+                       " elements, and at most " + std::to_string(kMostCopies) + " elements times dependencies, not " +
+                       std::to_string(elements) + " x " + std::to_string(count) +
+                       "; use afterok to wait for the whole array");
 }
 
 Status SubmissionLimits::CheckPriority(int before, int after, const Caller& caller) const {

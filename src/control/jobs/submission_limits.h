@@ -4,17 +4,23 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "control/books/caller.h"
 #include "control/books/limits.h"
 #include "engine/scheduler/scheduler.h"
+#include "model/job.h"
 #include "model/job_record.h"
 
 namespace divvy {
 
 /// Returns a time limit as text for messages: "3600 s", or "none" for 0.
 std::string SecondsText(Duration limit);
+
+/// Fails if there are too many dependencies for one job, or for an array of this many elements. `elements`: of those
+/// that wait on their own (aftercorr); 0: a single job.
+Status CheckDependencyCount(const std::vector<Dependency>& dependencies, std::uint64_t elements);
 
 class SubmissionLimits {
  public:

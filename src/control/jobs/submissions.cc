@@ -52,15 +52,6 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
   return record;
 }
 
-/// Each such element has a record from the beginning.
-constexpr std::uint64_t kMostCounterparts = 4096;
-
-Status CheckCounterparts(const JobSpec& spec, std::uint64_t elements) {
-  if (elements <= kMostCounterparts || !WaitsForSameElement(spec.dependencies)) return {};
-  return LimitExceeded("dependency: aftercorr is possible for arrays of at most " + std::to_string(kMostCounterparts) +
-                       " elements, not " + std::to_string(elements) + "; use afterok to wait for the whole array");
-}
-
 }  // namespace
 
 void Submissions::SplitByCounterparts(JobId array, Time now, const FindOutcome& outcome) {
@@ -90,7 +81,7 @@ Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, c
     DIVVY_CHECK(CheckFeasible(scheduler_, spec.request, pools_.PlacePool(spec.pool)));
     DIVVY_CHECK(feed_.CheckTeamGpus(RecordOf(spec, JobId(), caller, now)));
   }
-  DIVVY_CHECK(CheckCounterparts(spec, elements));
+  DIVVY_CHECK(CheckDependencyCount(spec.dependencies, elements));
   JobRecord record = RecordOf(spec, JobId(jobs_.ids().next), caller, now);
   if (elements > 0) {
     record.array_count = static_cast<std::uint32_t>(elements);
@@ -226,9 +217,16 @@ Result<std::string> Submissions::RequeueEnded(JobRecord ended, const JobSpec& sp
 
 Result<Forecast> Submissions::Foresee(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                                       const FindOutcome& outcome) {
+  DIVVY_CHECK(CheckDependencyCount(spec.dependencies, elements));
+  for (Dependency& dependency : spec.dependencies) {
+    // The elements get no records. The first that can start does so when the whole array has ended, or earlier.
+    if (elements == 0 || dependency.element != kSameElement) continue;
+    dependency.element.reset();
+    if (const auto ended = outcome(dependency.job); ended && IsFinal(ended->state) && ended->array_succeeded > 0)
+      dependency.kind = DependencyKind::kAfterAny;
+  }
   EffectRecorder before = effects_.SetAside();
   const JobTable::Ids ids = jobs_.ids();
-  const std::vector<Dependency> dependencies = spec.dependencies;
   // Group limits outlive the jobs that set them, so they are restored.
   const std::string group = spec.group_limit > 0 ? GroupNameOf(spec.group, caller.user.name) : "";
   const std::optional<int> limit = feed_.group_limit(group);
@@ -236,7 +234,6 @@ Result<Forecast> Submissions::Foresee(JobSpec spec, std::uint64_t elements, cons
   Result<Forecast> forecast = submitted ? Result<Forecast>(ForecastOf(submitted->id, now)) : submitted.error();
   if (submitted) {
     Withdraw({submitted->id}, now);
-    dependencies_.ForgetOutcomes(dependencies);
     scheduler_.SetGroupLimit(ArrayGroupName(submitted->id), 0);
     if (!group.empty()) feed_.RestoreGroupLimit(group, limit);
   }

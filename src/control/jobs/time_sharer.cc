@@ -9,19 +9,20 @@
 #include "control/books/progress.h"
 #include "control/books/record_parts.h"
 #include "engine/message_text.h"
-#include "engine/scheduler/idle_gpus.h"
 
 namespace divvy {
 namespace {
 
 /// After a command failed, the next one waits this long.
 constexpr Duration kRestAfterFailure = std::chrono::minutes(5);
-constexpr Duration kReturnsAgainAfter = std::chrono::seconds(30);
+constexpr Duration kRepeatsAfter = std::chrono::seconds(30);
 /// A parked job does not take its GPUs back this long while the newcomer still waits. The engine keeps them for the
 /// newcomer; only a restart of the controller loses that.
 constexpr Duration kNewcomerStartsWithin = std::chrono::minutes(1);
-/// A displaced job's time limit is extended by this until it is back, and then by what it has lost.
-constexpr Duration kWhileDisplaced = std::chrono::hours(24 * 365);
+/// Content is copied to the host, or back, at least this fast.
+constexpr std::int64_t kCopiedPerSecond = std::int64_t{4} << 30;
+/// A job that is not away this long after it was told to leave stays, and four copies more.
+constexpr Duration kLeavesWithin = std::chrono::minutes(5);
 
 // See WeightOf in engine/time_sharing: among sets of victims that free equally many GPUs, those with little to lose go
 // first. In thousandths.
@@ -34,9 +35,14 @@ std::int64_t WeightOf(const time_sharing::JobView& view, const time_sharing::Opt
   return kSettledWeight + 1'000'000 / (std::max<std::int64_t>(left, 0) + 1);
 }
 
+Duration CopyTime(Bytes content, const time_sharing::Options& options) {
+  const Duration copy = std::chrono::seconds(content.count() / kCopiedPerSecond + 1);
+  return std::max({copy, options.park, options.wake});
+}
+
 /// A settled job is displaced only if its budget is at least this.
-Duration LeastBudget(const time_sharing::Options& options) {
-  return options.park + options.wake + options.min_displacement;
+Duration LeastBudget(Bytes content, const time_sharing::Options& options) {
+  return 2 * CopyTime(content, options) + options.min_displacement;
 }
 
 }  // namespace
@@ -52,14 +58,25 @@ bool TimeSharer::LoadSetting(const std::string& key, const std::string& text) {
 }
 
 void TimeSharer::Restore(const JobRecord& record) {
-  const auto at = members_.find(record.id);
-  if (at == members_.end() || at->second.attempt != record.attempt) return;
+  auto at = members_.find(record.id);
+  if (at == members_.end() || at->second.attempt != record.attempt) {
+    if (!HasLeftItsGpus(record)) return;
+    // Its row is missing or unreadable. It returns to GPUs like the first ones of its node.
+    Displacement lost;
+    lost.attempt = record.attempt;
+    lost.gpus = GpuSet::FirstN(record.request.gpus);
+    lost.here_since = record.started;
+    lost.displaced_at = record.gpus_since == kNoTime ? record.started : record.gpus_since;
+    at = members_.insert_or_assign(record.id, lost).first;
+    Keep(record, at->second);
+  }
   Displacement& state = at->second;
-  const bool has_gpus = !record.gpus.empty();
-  if (!has_gpus) state.presence = Presence::kAway;
+  if (HasLeftItsGpus(record)) state.presence = Presence::kAway;
   else if (state.presence == Presence::kAway) state.presence = Presence::kReturning;
-  if (state.presence != Presence::kLeaving && state.presence != Presence::kAway) return;
-  scheduler_.SetDisplaced(record.id, record.gpus, record.request.memory + ContentOf(record, state), true);
+  if (state.presence == Presence::kHere) return;
+  const bool is_displaced = state.presence != Presence::kReturning;
+  scheduler_.SetDisplaced(record.id, record.gpus, MemoryWithContent(record, state), is_displaced);
+  if (state.presence == Presence::kAway) scheduler_.SetKnownEnd(record.id, kNever);
 }
 
 const Displacement* TimeSharer::Find(const JobRecord& record) const {
@@ -101,6 +118,14 @@ Bytes TimeSharer::ContentOf(const JobRecord& record, const Displacement& state) 
   return Bytes(mebibytes * kMebibyte);
 }
 
+Bytes TimeSharer::MemoryWithContent(const JobRecord& record, const Displacement& state) const {
+  return record.request.memory + ContentOf(record, state);
+}
+
+Duration TimeSharer::LeavesWithin(const JobRecord& record, const Displacement& state) const {
+  return kLeavesWithin + 4 * CopyTime(ContentOf(record, state), options());
+}
+
 std::string TimeSharer::TextOf(JobId job) const {
   const JobRecord* record = jobs_.Find(job);
   if (record == nullptr) return "job " + ToString(job);
@@ -137,8 +162,16 @@ bool TimeSharer::NoteStart(JobRecord& record, Time now) {
 
 void TimeSharer::ForgetEnded() {
   for (auto at = members_.begin(); at != members_.end();) {
-    const JobRecord* record = jobs_.Find(at->first);
-    const bool is_there = record != nullptr && Find(*record) != nullptr;
+    const auto live = jobs_.live().find(at->first);
+    const bool is_there = live != jobs_.live().end() && Find(live->second) != nullptr;
+    // The next run has the limit that was asked for.
+    const Duration extended = at->second.in_limit;
+    const bool is_again = live != jobs_.live().end() && IsWaiting(live->second.state);
+    if (is_again && extended > Duration(0) && live->second.time_limit > extended) {
+      live->second.time_limit -= extended;
+      effects_.Persist(live->second);
+      feed_.Put(live->second);
+    }
     if (!is_there) effects_.ReplaceSetting({std::string(kDisplacementPrefix) + ToString(at->first), ""});
     at = is_there ? std::next(at) : members_.erase(at);
   }
@@ -165,7 +198,9 @@ void TimeSharer::Follow(Time now) {
   ForgetEnded();
   std::vector<Member> members = Members(now);
   Settle(members, now);
+  RepeatCommands(members, now);
   ReturnAll(members, now);
+  KeepNodes(members);
   Offer(members, now);
 }
 
@@ -203,20 +238,67 @@ void TimeSharer::Settle(std::vector<Member>& members, Time now) {
   }
 }
 
-GpuSet TimeSharer::OpenTo(const Member& member, Time now) const {
+// While a settled job is displaced, only jobs that can be parked start on its node: others would not give it its GPUs
+// back when its budget is used up. While jobs make room for it, none starts there.
+void TimeSharer::KeepNodes(const std::vector<Member>& members) {
+  std::map<std::string, SchedulerFeed::KeptNode> kept;
+  for (const Member& one : members) {
+    const bool is_gone = one.state.presence == Presence::kLeaving || one.state.presence == Presence::kAway;
+    if (!one.view.is_settled || !is_gone) continue;
+    SchedulerFeed::KeptNode& node = kept[one.record.node];
+    if (node.why.empty()) node.why = TextOf(one.record.id) + ", which is parked, to return to its GPUs";
+    node.is_for_all |= one.state.presence == Presence::kAway && std::ranges::any_of(members, [&](const Member& other) {
+                         return other.state.presence == Presence::kLeaving && other.state.by == one.record.id;
+                       });
+  }
+  feed_.SetKeptNodes(std::move(kept));
+}
+
+void TimeSharer::RepeatCommands(std::vector<Member>& members, Time now) {
+  for (Member& one : members) {
+    Displacement& state = one.state;
+    if (!nodes_.DisconnectReason(one.record.node).empty()) continue;
+    if (state.presence == Presence::kLeaving) {
+      const Duration patience = LeavesWithin(one.record, state);
+      if (state.displaced_at + patience <= now) {
+        StopLeaving(one.record, state, "it has not left its GPUs within " + DurationText(patience), now);
+        continue;
+      }
+      WakeBy(state.displaced_at + patience, now);
+    }
+    if (state.repeats_at == kNoTime) continue;
+    if (state.repeats_at <= now) Command(one.record, state, now);
+    else WakeBy(state.repeats_at, now);
+  }
+}
+
+GpuSet TimeSharer::SuitableFor(const Member& member, Time now) const {
   const NodeIndex index = nodes_.IndexOf(member.record.node).value_or(kOwnNode);
   const NodeUsage& node = scheduler_.node(index);
-  // A node that takes no new work keeps its own jobs.
-  const GpuSet idle = node.takes_work ? IdleGpus(scheduler_, now).free(index) : node.usable - node.owned;
   const auto& gpus = node.capacity.gpus;
   if (member.state.gpus.empty() || static_cast<std::size_t>(member.state.gpus.First()) >= gpus.size()) return {};
   const GpuFacts& like = gpus[static_cast<std::size_t>(member.state.gpus.First())];
-  GpuSet open;
-  for (const int gpu : idle - scheduler_.NominatedOn(index)) {
+  GpuSet suitable;
+  // Also on a node that takes no new work: it keeps its own jobs.
+  for (const int gpu : node.usable - scheduler_.ClosedTo(member.record.id, index, now)) {
     const GpuFacts& facts = gpus[static_cast<std::size_t>(gpu)];
-    if (facts.model == like.model && facts.memory_total == like.memory_total) open.Insert(gpu);
+    if (facts.model == like.model && facts.memory_total == like.memory_total) suitable.Insert(gpu);
   }
-  return open;
+  return suitable;
+}
+
+GpuSet TimeSharer::OpenTo(const Member& member, Time now) const {
+  const NodeIndex index = nodes_.IndexOf(member.record.node).value_or(kOwnNode);
+  return SuitableFor(member, now) - scheduler_.node(index).owned - scheduler_.NominatedOn(index);
+}
+
+std::optional<GpuSet> TimeSharer::PlaceFor(const Member& member, GpuSet open) const {
+  if (!member.state.gpus.empty() && (member.state.gpus - open).empty()) return member.state.gpus;
+  if (open.size() < member.gpus()) return std::nullopt;
+  const Request& request = member.record.request;
+  const TopologyNeed need = request.requires_topology ? request.topology : TopologyNeed::kAny;
+  const NodeUsage& node = scheduler_.node(nodes_.IndexOf(member.record.node).value_or(kOwnNode));
+  return node.topology.Pick(open, member.gpus(), UsualSizeDemand(), OfGpus(need));
 }
 
 // Lets parked jobs return: first those that are protected (settled), the one that may lose least time first.
@@ -224,16 +306,9 @@ void TimeSharer::ReturnAll(std::vector<Member>& members, Time now) {
   const time_sharing::Options rule = options();
   std::vector<Member*> away;
   for (Member& one : members) {
-    if (one.record.state != JobState::kRunning || !nodes_.DisconnectReason(one.record.node).empty()) continue;
-    if (one.state.presence == Presence::kReturning && one.state.rests_until != kNoTime) {
-      if (one.state.rests_until > now) {
-        WakeBy(one.state.rests_until, now);
-        continue;
-      }
-      one.state.rests_until = kNoTime;
-      Command(one.record, one.state);
-    }
-    if (one.state.presence == Presence::kAway) away.push_back(&one);
+    const bool may_return = one.record.state == JobState::kRunning && one.record.stop_intent == StopIntent::kNone &&
+                            nodes_.DisconnectReason(one.record.node).empty();
+    if (may_return && one.state.presence == Presence::kAway) away.push_back(&one);
   }
   const auto order = [&](const Member* one) {
     return std::tuple(!one->view.is_settled, one->view.is_settled ? BudgetLeft(one->view, rule) : Duration(0));
@@ -249,63 +324,69 @@ void TimeSharer::ReturnAll(std::vector<Member>& members, Time now) {
       continue;
     }
     const GpuSet open = OpenTo(*one, now) - kept[one->record.node];
-    const NodeUsage& node = scheduler_.node(nodes_.IndexOf(one->record.node).value_or(kOwnNode));
-    const TopologyNeed need = one->record.request.requires_topology ? one->record.request.topology : TopologyNeed::kAny;
-    std::optional<GpuSet> gpus;
-    if ((one->state.gpus - open).empty()) gpus = one->state.gpus;
-    else if (open.size() >= one->gpus()) gpus = node.topology.Pick(open, one->gpus(), UsualSizeDemand(), OfGpus(need));
+    const std::optional<GpuSet> gpus = PlaceFor(*one, open);
     if (gpus) Return(one->record, one->state, *gpus, now);
-    if (gpus || !one->view.is_settled) continue;
-    MakeRoom(members, *one, now);
-    const bool is_making = std::ranges::any_of(members, [&](const Member& other) {
-      return other.state.presence == Presence::kLeaving && other.state.by == one->record.id;
-    });
-    if (is_making) kept[one->record.node] |= open;
+    else if (one->view.is_settled && MakeRoom(members, *one, open, now)) kept[one->record.node] |= open;
   }
 }
 
-void TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, Time now) {
+bool TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, GpuSet open, Time now) {
   const time_sharing::Options rule = options();
-  const Duration left = time_sharing::BudgetLeft(owner.view, rule) - rule.park - rule.wake;
-  const bool is_due = left <= Duration(0);
-  if (!is_due) WakeBy(now + left, now);
-  int needed = owner.gpus() - OpenTo(owner, now).size();
+  const GpuSet suitable = SuitableFor(owner, now);
+  Duration park = rule.park;
+  GpuSet leaving;
+  for (const Member& one : members) {
+    if (one.record.node != owner.record.node) continue;
+    if (!one.record.gpus.empty()) park = std::max(park, CopyTime(ContentOf(one.record, one.state), rule));
+    if (one.state.presence == Presence::kLeaving && one.state.by == owner.record.id) leaving |= one.record.gpus;
+  }
+  GpuSet then = open | (leaving & suitable);
+  if (PlaceFor(owner, then)) return !leaving.empty();
+  const Duration left =
+      time_sharing::BudgetLeft(owner.view, rule) - park - CopyTime(ContentOf(owner.record, owner.state), rule);
+  // A job that has just returned is left alone while that is possible, and a trial as long as the contract allows.
+  const bool is_due = left <= rule.min_run;
+  const bool is_late = left <= Duration(0);
+  if (!is_late) WakeBy(now + (is_due ? left : left - rule.min_run), now);
+  const int needed = owner.gpus() - then.size();
+  const auto frees = [&](const Member* one) { return (one->record.gpus & suitable).size(); };
   std::vector<Member*> victims;
   for (Member& one : members) {
-    if (one.record.node != owner.record.node || one.view.is_settled) continue;
-    if (one.state.presence == Presence::kLeaving && one.state.by == owner.record.id) needed -= one.gpus();
-    if (!MayLeave(one, now) || !HasMemoryFor(one)) continue;
-    if (!is_due && (one.is_on_trial(rule) || now < one.state.here_since + rule.min_run)) {
-      // Trials are left alone as long as the contract allows.
-      const Duration trial =
-          one.is_on_trial(rule) ? (rule.trial - one.view.ran * one.gpus()) / one.gpus() : Duration(0);
-      WakeBy(std::max(now + trial, one.state.here_since + rule.min_run) + std::chrono::milliseconds(1), now);
+    if (one.record.node != owner.record.node || one.view.is_settled || frees(&one) == 0 || !MayLeave(one, now))
+      continue;
+    const Time rested = one.state.here_since + rule.min_run;
+    if (now < rested && !is_late) {
+      WakeBy(rested, now);
+      continue;
+    }
+    if (one.is_on_trial(rule) && !is_due) {
+      WakeBy(now + (rule.trial - one.view.ran * one.gpus()) / one.gpus() + std::chrono::milliseconds(1), now);
       continue;
     }
     victims.push_back(&one);
   }
   // Prefers to park one job that has enough GPUs, with as few GPUs as possible; if there is none, the largest jobs.
   std::ranges::stable_sort(victims, {}, [&](const Member* one) {
-    return std::tuple(one->gpus() < needed, one->gpus() < needed ? -one->gpus() : one->gpus(), one->is_on_trial(rule));
+    const int freed = frees(one);
+    return std::tuple(freed < needed, freed < needed ? -freed : freed, one->gpus(), one->is_on_trial(rule));
   });
-  int freed = 0;
+  const NodeUsage& node = scheduler_.node(nodes_.IndexOf(owner.record.node).value_or(kOwnNode));
+  Bytes claimed = node.memory_claimed;
   std::vector<Member*> chosen;
   for (Member* one : victims) {
-    if (freed >= needed) break;
-    freed += one->gpus();
+    if (PlaceFor(owner, then)) break;
+    const Bytes content = ContentOf(one->record, one->state);
+    if (claimed + content > node.capacity.memory) continue;
+    claimed += content;
+    then |= one->record.gpus & suitable;
     chosen.push_back(one);
   }
-  if (needed <= 0 || freed < needed) return;
+  if (!PlaceFor(owner, then)) return !leaving.empty();
   for (Member* one : chosen) {
-    const Bytes memory = one->record.request.memory + ContentOf(one->record, one->state);
-    scheduler_.SetDisplaced(one->record.id, one->record.gpus, memory, true);
+    scheduler_.SetDisplaced(one->record.id, one->record.gpus, MemoryWithContent(one->record, one->state), true);
     Leave(one->record, one->state, owner.record.id, now);
   }
-}
-
-bool TimeSharer::HasMemoryFor(const Member& one) const {
-  const NodeUsage& node = scheduler_.node(nodes_.IndexOf(one.record.node).value_or(kOwnNode));
-  return node.memory_claimed + ContentOf(one.record, one.state) <= node.capacity.memory;
+  return true;
 }
 
 bool TimeSharer::MayLeave(const Member& one, Time now) const {
@@ -318,6 +399,15 @@ bool TimeSharer::MayLeave(const Member& one, Time now) const {
 void TimeSharer::Offer(const std::vector<Member>& members, Time now) {
   const time_sharing::Options rule = options();
   std::vector<ParkCandidate> candidates;
+  // After a restart, the scheduler does not know for whom a job leaves. It would park another one for the same
+  // newcomer.
+  const bool is_unknown = std::ranges::any_of(members, [&](const Member& one) {
+    const JobRecord* newcomer = jobs_.Find(one.state.by);
+    if (one.state.presence != Presence::kLeaving || newcomer == nullptr || !IsWaiting(newcomer->state)) return false;
+    const NodeIndex node = nodes_.IndexOf(one.record.node).value_or(kOwnNode);
+    return (scheduler_.NominatedOn(node) & one.record.gpus).empty();
+  });
+  if (is_unknown) return scheduler_.SetParkCandidates({});
   for (const Member& one : members) {
     if (!feed_.policy().time_sharing.is_on || one.record.is_foreground || one.record.wants_pty) continue;
     if (one.state.rests_until != kNoTime) WakeBy(one.state.rests_until, now);
@@ -325,7 +415,8 @@ void TimeSharer::Offer(const std::vector<Member>& members, Time now) {
     Time from = one.state.here_since + rule.min_run;
     if (one.is_on_trial(rule))
       from = std::max(from, now + (rule.trial - one.view.ran * one.gpus()) / one.gpus() + std::chrono::milliseconds(1));
-    const Duration missing = LeastBudget(rule) - time_sharing::BudgetLeft(one.view, rule);
+    const Bytes content = ContentOf(one.record, one.state);
+    const Duration missing = LeastBudget(content, rule) - time_sharing::BudgetLeft(one.view, rule);
     if (one.view.is_settled && missing > Duration(0)) {
       if (!rule.at_most || *rule.at_most <= 0) continue;
       const double wait = static_cast<double>(missing.count()) / *rule.at_most;
@@ -333,7 +424,7 @@ void TimeSharer::Offer(const std::vector<Member>& members, Time now) {
           std::max(from, AddSaturating(now, Duration(static_cast<std::int64_t>(wait)) + std::chrono::milliseconds(1)));
     }
     WakeBy(from, now);
-    if (from <= now) candidates.push_back({one.record.id, WeightOf(one.view, rule), ContentOf(one.record, one.state)});
+    if (from <= now) candidates.push_back({one.record.id, WeightOf(one.view, rule), content});
   }
   scheduler_.SetParkCandidates(std::move(candidates));
 }
@@ -344,9 +435,19 @@ void TimeSharer::Park(const Parking& parking, Time now) {
 
 // --- Steps ----------------------------------------------------------------------------------------------------------
 
-void TimeSharer::Command(const JobRecord& record, const Displacement& state) {
+void TimeSharer::Command(const JobRecord& record, Displacement& state, Time now) {
+  state.repeats_at = kNoTime;
+  state.commanded_at = now;
   const bool leaves = state.presence == Presence::kLeaving || state.presence == Presence::kAway;
   effects_.Send(DisplaceCommand{record.id, record.attempt, leaves, leaves ? GpuSet() : record.gpus, record.node});
+}
+
+// A node that refuses for good is not asked all the time.
+void TimeSharer::Repeat(const JobRecord& record, Displacement& state, const std::string& why, Time now) {
+  const Time next = state.commanded_at + kRepeatsAfter;
+  if (why.empty() || state.commanded_at == kNoTime || next <= now) return Command(record, state, now);
+  state.repeats_at = next;
+  effects_.RequestPlan();
 }
 
 void TimeSharer::Leave(JobRecord& record, Displacement& state, JobId by, Time now) {
@@ -354,36 +455,35 @@ void TimeSharer::Leave(JobRecord& record, Displacement& state, JobId by, Time no
   state.by = by;
   state.gpus = record.gpus;
   state.displaced_at = now;
-  state.why.clear();
-  if (record.time_limit > Duration(0)) {
-    state.time_limit = record.time_limit;
-    record.time_limit = std::min(record.time_limit, kWhileDisplaced) + kWhileDisplaced;
-    scheduler_.SetKnownEnd(record.id, Deadline(record));
-    effects_.Send(record, TimeLimitCommand{record.id, Deadline(record), ""});
-  }
+  state.old_why = std::exchange(state.why, "");
+  WakeBy(now + LeavesWithin(record, state), now);
   record.reason = "parked for " + TextOf(by);
   effects_.Note(record.id, record.reason, now);
   effects_.Persist(record);
   Keep(record, state);
-  Command(record, state);
+  Command(record, state, now);
   effects_.Announce(record);
+}
+
+// What it has lost so far does not count.
+void TimeSharer::ExtendLimit(JobRecord& record, Displacement& state, Time now) {
+  const Duration lost = ViewOf(record, state, now).lost;
+  const Duration more = lost - std::exchange(state.in_limit, lost);
+  if (record.time_limit <= Duration(0)) return;
+  record.time_limit += more;
+  scheduler_.SetKnownEnd(record.id, Deadline(record));
+  effects_.Send(record, TimeLimitCommand{record.id, Deadline(record), ""});
 }
 
 // Its time without GPUs ends. Its time limit continues where it was.
 void TimeSharer::EndLoss(JobRecord& record, Displacement& state, Time now) {
   const time_sharing::JobView view = ViewOf(record, state, now);
-  const Duration lost = view.lost - state.lost;
+  ExtendLimit(record, state, now);
   state.lost = view.lost;
   state.lost_settled = view.lost_settled;
   state.displaced_at = kNoTime;
   state.presence = Presence::kHere;
-  if (state.time_limit > Duration(0)) {
-    const Duration own = std::exchange(state.time_limit, Duration(0));
-    // Restores the job's own time limit, extended by the time without GPUs, unless the limit was changed meanwhile.
-    if (record.time_limit >= kWhileDisplaced) record.time_limit = own + lost;
-    scheduler_.SetKnownEnd(record.id, Deadline(record));
-    effects_.Send(record, TimeLimitCommand{record.id, Deadline(record), ""});
-  }
+  state.repeats_at = kNoTime;
   if (record.state == JobState::kRunning) record.reason = record.start_reason;
   effects_.Persist(record);
   Keep(record, state);
@@ -398,13 +498,27 @@ void TimeSharer::Stay(JobRecord& record, Displacement& state, const std::string&
   EndLoss(record, state, now);
 }
 
+// Whether it was parked meanwhile is not known. So it is told to return to the GPUs that it has.
+void TimeSharer::StopLeaving(JobRecord& record, Displacement& state, const std::string& why, Time now) {
+  effects_.Note(record.id, "keeps its GPUs: it could not be parked: " + why, now);
+  state.rests_when_back = true;
+  budgets_.CountUsage(record, now);
+  Return(record, state, record.gpus, now);
+}
+
 void TimeSharer::GoAway(JobRecord& record, Displacement& state, Time now) {
   budgets_.CountUsage(record, now);
   state.presence = Presence::kAway;
   record.gpus = record.gpus_used = GpuSet();
   record.gpus_since = now;
   MeasureAnew(record.progress);
-  scheduler_.SetDisplaced(record.id, {}, record.request.memory + ContentOf(record, state), true);
+  state.repeats_at = kNoTime;
+  scheduler_.SetDisplaced(record.id, {}, MemoryWithContent(record, state), true);
+  // Its node enforces none while it has no GPUs (LimitOnNode).
+  if (record.time_limit > Duration(0)) {
+    scheduler_.SetKnownEnd(record.id, kNever);
+    effects_.Send(record, TimeLimitCommand{record.id, kNever, ""});
+  }
   effects_.Note(record.id, "has left " + GpusText(state.gpus), now);
   effects_.Persist(record);
   Keep(record, state);
@@ -416,20 +530,23 @@ void TimeSharer::Return(JobRecord& record, Displacement& state, GpuSet gpus, Tim
   state.presence = Presence::kReturning;
   state.gpus = gpus;
   state.why.clear();
-  state.rests_until = kNoTime;
   record.gpus = record.gpus_used = gpus;
   record.gpus_since = now;
   record.gpu_model = nodes_.ModelOf(record);
-  scheduler_.SetDisplaced(record.id, gpus, record.request.memory, false);
+  // Its content stays in the host's memory until it is back.
+  scheduler_.SetDisplaced(record.id, gpus, MemoryWithContent(record, state), false);
+  ExtendLimit(record, state, now);
   effects_.Note(record.id, "returns to " + GpusText(gpus), now);
   effects_.Persist(record);
   Keep(record, state);
-  Command(record, state);
+  Command(record, state, now);
   effects_.Announce(record);
 }
 
 void TimeSharer::Arrive(JobRecord& record, Displacement& state, Time now) {
   state.here_since = now;
+  state.rests_until = std::exchange(state.rests_when_back, false) ? now + kRestAfterFailure : kNoTime;
+  scheduler_.SetDisplaced(record.id, record.gpus, record.request.memory, false);
   EndLoss(record, state, now);
 }
 
@@ -459,25 +576,29 @@ void TimeSharer::OnPresence(const PresenceReport& report, Time now, const std::s
   const bool is_away = report.presence == Presence::kAway;
   switch (state.presence) {
     case Presence::kHere:
-      if (is_away || (is_here && report.gpus != record.gpus)) Command(record, state);
+      if (is_away || (is_here && report.gpus != record.gpus)) Repeat(record, state, report.why, now);
+      else state.repeats_at = kNoTime;
       break;
     case Presence::kLeaving:
-      if (is_away) GoAway(record, state, now);
-      else if (is_here && !report.why.empty()) Stay(record, state, report.why, now);
-      else if (is_here) Command(record, state);
+      if (is_away) {
+        GoAway(record, state, now);
+      } else if (is_here && !report.why.empty() && report.why != state.old_why) {
+        Stay(record, state, report.why, now);
+      } else if (is_here) {
+        // It may have been sent before the command arrived, also with the reason of an earlier failure.
+        state.old_why.clear();
+        Command(record, state, now);
+      } else if (report.presence == Presence::kLeaving && !report.why.empty()) {
+        StopLeaving(record, state, report.why, now);
+      }
       break;
     case Presence::kAway:
-      if (!is_away) Command(record, state);
+      if (is_away) state.repeats_at = kNoTime;
+      else Repeat(record, state, report.why, now);
       break;
     case Presence::kReturning:
-      if (is_here && report.gpus == record.gpus) {
-        Arrive(record, state, now);
-      } else if (is_away && !report.why.empty()) {
-        state.rests_until = now + kReturnsAgainAfter;
-        effects_.RequestPlan();
-      } else if (is_here || is_away) {
-        Command(record, state);
-      }
+      if (is_here && report.gpus == record.gpus) Arrive(record, state, now);
+      else if (is_here || is_away || !report.why.empty()) Repeat(record, state, report.why, now);
       break;
   }
 }

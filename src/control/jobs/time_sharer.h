@@ -13,6 +13,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,24 +72,36 @@ class TimeSharer {
   void ForgetEnded();
   std::vector<Member> Members(Time now);
   void Settle(std::vector<Member>& members, Time now);
+  void KeepNodes(const std::vector<Member>& members);
+  /// Also gives up those that take too long to leave.
+  void RepeatCommands(std::vector<Member>& members, Time now);
   void ReturnAll(std::vector<Member>& members, Time now);
-  /// Parks jobs that are not protected yet (not settled), so that the parked job `owner`, which is, can return.
-  void MakeRoom(std::vector<Member>& members, Member& owner, Time now);
+  /// Parks jobs that have not settled, for a settled one that is away, if it is time. `open`: GPUs that it may take
+  /// now. Returns whether room is being made.
+  bool MakeRoom(std::vector<Member>& members, Member& owner, GpuSet open, Time now);
   void Offer(const std::vector<Member>& members, Time now);
-  /// Returns the GPUs of its node to which the parked job may return now.
+  /// GPUs of its node that it may use, whoever has them now.
+  GpuSet SuitableFor(const Member& member, Time now) const;
+  /// Those that the displaced job may take now.
   GpuSet OpenTo(const Member& member, Time now) const;
+  /// The GPUs that it takes if these are open; nothing if they do not suffice.
+  std::optional<GpuSet> PlaceFor(const Member& member, GpuSet open) const;
   bool MayLeave(const Member& member, Time now) const;
-  /// Returns true if the node's host memory has room for the GPU memory of the job, besides what the node's jobs hold.
-  bool HasMemoryFor(const Member& member) const;
   Bytes ContentOf(const JobRecord& record, const Displacement& state) const;
+  Duration LeavesWithin(const JobRecord& record, const Displacement& state) const;
+  Bytes MemoryWithContent(const JobRecord& record, const Displacement& state) const;
   std::string TextOf(JobId job) const;
 
   void Leave(JobRecord& record, Displacement& state, JobId by, Time now);
   void Stay(JobRecord& record, Displacement& state, const std::string& why, Time now);
+  void StopLeaving(JobRecord& record, Displacement& state, const std::string& why, Time now);
   void GoAway(JobRecord& record, Displacement& state, Time now);
   void Return(JobRecord& record, Displacement& state, GpuSet gpus, Time now);
   void Arrive(JobRecord& record, Displacement& state, Time now);
-  void Command(const JobRecord& record, const Displacement& state);
+  void Command(const JobRecord& record, Displacement& state, Time now);
+  /// Sends the command again: at once, or later if it was sent lately and the node says why it failed.
+  void Repeat(const JobRecord& record, Displacement& state, const std::string& why, Time now);
+  void ExtendLimit(JobRecord& record, Displacement& state, Time now);
   void EndLoss(JobRecord& record, Displacement& state, Time now);
   void Keep(const JobRecord& record, const Displacement& state);
   void WakeBy(Time at, Time now);

@@ -102,22 +102,32 @@ Status DependencyTable::LearnOutcomes(const std::vector<Dependency>& dependencie
   return {};
 }
 
-JobId DependencyTable::LeaderOf(JobId id, const FindOutcome& outcome) const {
+std::optional<JobId> DependencyTable::LeaderOf(JobId id, const OthersOf& others_of) const {
+  if (id.value() >= jobs_.ids().next) return std::nullopt;
   for (std::uint64_t before = 0; before < kMostComponents && before < id.value(); ++before) {
     const JobId candidate(id.value() - before);
-    const JobRecord* live = jobs_.Find(candidate);
-    const auto ended = live == nullptr ? outcome(candidate) : std::nullopt;
-    if (live == nullptr && !ended) continue;
-    return (live != nullptr ? live->request : ended->request).others.size() >= before ? candidate : id;
+    const std::optional<std::size_t> others = others_of(candidate);
+    if (others) return *others >= before ? std::optional(candidate) : std::nullopt;
   }
-  return id;
+  return std::nullopt;
 }
 
 void DependencyTable::NameElements(std::vector<Dependency>& dependencies, const FindOutcome& outcome) const {
+  std::map<JobId, std::optional<std::size_t>> known;  // Each id is looked up once.
+  const auto others_of = [&](JobId id) -> std::optional<std::size_t> {
+    if (const JobRecord* live = jobs_.Find(id)) return live->request.others.size();
+    const auto [at, is_new] = known.try_emplace(id);
+    if (!is_new) return at->second;
+    if (const auto ended = outcome(id)) at->second = ended->request.others.size();
+    return at->second;
+  };
   for (Dependency& dependency : dependencies) {
     if (dependency.kind != DependencyKind::kSingleton && jobs_.Find(dependency.job) == nullptr &&
-        jobs_.ArrayOf(dependency.job) == nullptr)
-      dependency.job = LeaderOf(dependency.job, outcome);
+        jobs_.ArrayOf(dependency.job) == nullptr && !outcomes_.contains(dependency.job)) {
+      const std::optional<JobId> leader = LeaderOf(dependency.job, others_of);
+      if (!leader) return;
+      dependency.job = *leader;
+    }
     if (dependency.kind == DependencyKind::kSingleton || dependency.element.value_or(kSameElement) != kSameElement)
       continue;
     const JobRecord* array = jobs_.Find(dependency.job) == nullptr ? jobs_.ArrayOf(dependency.job) : nullptr;

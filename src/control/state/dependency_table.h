@@ -5,7 +5,10 @@
 // Nothing here changes a job.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,7 +37,8 @@ class DependencyTable {
   /// Keeps the final record of a job that has ended, if a dependency of another job names it.
   void KeepOutcome(const JobRecord& ended);
   /// Renames elements that wait with their array to array and index: they may never get a record under their own id.
-  /// Renames components of heterogeneous jobs, which have ids of their own, to the job.
+  /// Renames components of heterogeneous jobs, which have ids of their own, to the job. Stops at a job that does not
+  /// exist, which LearnOutcomes then reports.
   void NameElements(std::vector<Dependency>& dependencies, const FindOutcome& outcome) const;
   /// Replaces kSameElement with the element that `waiting` waits for, or with the whole array.
   void NameCounterparts(const JobRecord& waiting, std::vector<Dependency>& dependencies) const;
@@ -61,8 +65,10 @@ class DependencyTable {
   /// Returns the record of the job that a dependency names, live or as it ended. Null if it is an array element without
   /// a record of its own.
   const JobRecord* Target(const Dependency& dependency) const;
-  /// The job that has a component with the id `id`, or `id`.
-  JobId LeaderOf(JobId id, const FindOutcome& outcome) const;
+  /// Returns how many components a job has besides its first; nothing if there is no such job.
+  using OthersOf = std::function<std::optional<std::size_t>(JobId)>;
+  /// The job that has `id`, or has a component with that id. Cost: at most 64 calls of `others_of`.
+  std::optional<JobId> LeaderOf(JobId id, const OthersOf& others_of) const;
   bool WasCancelledWaiting(const Dependency& dependency) const;
   bool IsForgotten(const Dependency& dependency) const;  ///< The target's outcome is no longer known.
   DependencyStatus StatusOf(const JobRecord& record, const Dependency& dependency) const;

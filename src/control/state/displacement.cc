@@ -25,7 +25,7 @@ std::pair<std::string, std::string> DisplacementRow(JobId job, const Displacemen
       CountOf(one.settled_at),
       one.lost.count(),
       one.lost_settled.count(),
-      one.time_limit.count(),
+      one.in_limit.count(),
   };
   std::string text;
   for (const std::int64_t number : numbers) text += (text.empty() ? "" : " ") + std::to_string(number);
@@ -51,7 +51,7 @@ std::optional<Displacement> DisplacementOfRow(std::string_view text) {
   one.settled_at = Time(Duration(numbers[6]));
   one.lost = Duration(numbers[7]);
   one.lost_settled = Duration(numbers[8]);
-  one.time_limit = Duration(numbers[9]);
+  one.in_limit = Duration(numbers[9]);
   return one;
 }
 

@@ -29,12 +29,16 @@ struct Displacement {
   Time settled_at = kNoTime;    // When it settled (engine/time_sharing). kNoTime: it has not.
   Duration lost{0};             // Time without GPUs, except since `displaced_at`.
   Duration lost_settled{0};     // The part of `lost` since it settled.
-  Duration time_limit{0};       // Its own limit, while the record's is extended because it is displaced.
+  Duration in_limit{0};         // The part of `lost` by which the record's time limit is extended.
   // As the node reported since this start of the controller.
   bool has_report = false;
   bool can_park = false;
   std::string why;             // Why it cannot be parked, or why the last command failed.
-  Time rests_until = kNoTime;  // After a command failed, the next one is sent then.
+  std::string old_why;         // `why` when it was told to leave.
+  Time rests_until = kNoTime;  // After it could not be parked, the next attempt is made then.
+  bool rests_when_back = false;
+  Time commanded_at = kNoTime;  // When the last command was sent.
+  Time repeats_at = kNoTime;    // After a command failed, it is sent again then.
 
   bool is_displaced() const { return displaced_at != kNoTime; }
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "control/books/record_parts.h"
+
 namespace divvy {
 namespace {
 
@@ -30,7 +32,7 @@ struct ToMessage {
     message.pause = wire::PauseMessage{command.job, command.is_paused};
   }
   void operator()(const TimeLimitCommand& command) const {
-    message.time_limit = wire::TimeLimitMessage{command.job, live == nullptr ? Duration(0) : live->time_limit};
+    message.time_limit = wire::TimeLimitMessage{command.job, live == nullptr ? Duration(0) : LimitOnNode(*live)};
   }
   void operator()(const ForgetCommand& command) const {
     message.forget = wire::ForgetMessage{command.job, command.attempt};

@@ -120,17 +120,11 @@ void Routes::HoldChange(const RouteTable::Route& route, ApiCall call) {
       });
 }
 
-// Closes the connection of a caller without a valid token. The audit log records only a limited number of such requests
-// per hour.
+// Closes the connection of a caller without a valid token.
 void Routes::TurnAway(ApiCall& call, const Error& error) {
-  const Time now = api_.driver.Now();
-  if (now - turned_away_since_ >= std::chrono::hours(1)) {
-    turned_away_since_ = now;
-    turned_away_ = 0;
-  }
-  if (++turned_away_ <= kTurnedAwayWritten && api_.ports.audit)
+  if (api_.ports.audit)
     api_.ports.audit->Write(
-        {now, "", -1, call.address, call.request.method, call.request.path, "", 401, error.message});
+        {api_.driver.Now(), "", -1, call.address, call.request.method, call.request.path, "", 401, error.message});
   HttpResponse response;
   response.status = 401;
   response.body = wire::Encode(ErrorViewOf(error));

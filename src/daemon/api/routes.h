@@ -28,6 +28,9 @@ class Routes {
   /// Optional. How many seconds old the state is, if it is not the present one; else empty. Call before the first
   /// request.
   void SetAge(std::function<std::string()> age) { age_ = std::move(age); }
+  /// Takes over the labels of jobs that `before` has read from the same store. Any thread; call before the first
+  /// request.
+  void InheritLabels(const Routes& before) { api_.labels.Inherit(before.api_.labels); }
   /// Call before the first request; null: there are no services.
   void SetServices(std::shared_ptr<ServiceHost> services);
   /// The user with the present rights, as if it had just called.
@@ -46,9 +49,6 @@ class Routes {
   RouteTable table_;
   std::function<std::string()> age_;
   std::unique_ptr<Owners> owners_;
-  static constexpr std::uint64_t kTurnedAwayWritten = 1000;
-  Time turned_away_since_ = kNoTime;
-  std::uint64_t turned_away_ = 0;  // Counted since turned_away_since_.
 };
 
 }  // namespace divvy

@@ -95,7 +95,10 @@ class World {
     ports.commit = [this](const std::vector<Batch>& batches, const std::function<void(Status)>& done) {
       done(store_.Commit(batches));
     };
-    ports.after = [](Duration, const std::function<void()>&) {};
+    ports.after = [this](Duration delay, std::function<void()> task) {
+      if (after_) after_(delay, std::move(task));
+    };
+    ports.may_act = [this] { return may_act_; };
     driver_ = std::make_unique<ControllerDriver>(controller_, store_, clock_, node_, std::move(ports));
     port_ = std::make_unique<LocalController>(*driver_);
     node_.Join(*port_);
@@ -166,6 +169,8 @@ class World {
   NoLauncher launcher_;
   Controller controller_;
   Node node_;
+  bool may_act_ = true;                                           // False: another controller may lead.
+  std::function<void(Duration, std::function<void()>)> after_{};  // Optional. Runs tasks later; without it, never.
   std::unique_ptr<ControllerDriver> driver_;
   std::unique_ptr<LocalController> port_;
   std::shared_ptr<AgentListener> listener_ = std::make_shared<AgentListener>();

@@ -34,6 +34,10 @@ std::optional<User> FindUser(std::string_view name) {
   return user;
 }
 
+std::optional<User> FindUserOf(bool is_machine_wide, std::string_view name) {
+  return is_machine_wide ? FindAccount(name) : FindUser(name);
+}
+
 bool HasAccount(std::string_view name) { return FindAccount(name).has_value(); }
 
 Error CannotRunAs(std::string_view name, std::string_view what) {

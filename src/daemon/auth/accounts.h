@@ -22,6 +22,9 @@ std::optional<User> FindUser(std::string_view name);
 /// Returns the account of that name, even if only the launcher can run jobs as that user. Returns nullopt if there is
 /// no such account.
 std::optional<User> FindAccount(std::string_view name);
+/// FindAccount if jobs run as their submitters on this machine or under another controller, as on a served machine;
+/// otherwise FindUser.
+std::optional<User> FindUserOf(bool is_machine_wide, std::string_view name);
 /// Returns true if an account of this name exists, even if this daemon cannot run jobs as that user. Mail may be
 /// addressed to it.
 bool HasAccount(std::string_view name);

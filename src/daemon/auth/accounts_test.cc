@@ -1,6 +1,8 @@
 #include "daemon/auth/accounts.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace divvy {
 namespace accounts_test {
@@ -33,6 +35,19 @@ TEST(CachedUsers, AreLookedUpOnceAMinuteAndMissingUsersEveryThreeSeconds) {
   EXPECT_EQ(asked.size(), 3u);
   now += seconds(1);
   EXPECT_EQ(find("grace"), grace);
+}
+
+// A standby has no launcher, and answers every user's reads.
+TEST(Accounts, AServedMachineKnowsAllAccountsAlsoWithoutRoot) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(1);
+    const bool is_right = FindUserOf(true, "root") && !FindUserOf(false, "root") && !FindUserOf(true, "no such user");
+    ::_exit(is_right ? 0 : 2);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(CachedUsers, ASlowLookupDelaysNoOther) {

@@ -23,6 +23,16 @@ constexpr std::size_t kKeptOfBody = 400;
 constexpr std::size_t kKeptOfPath = 100;
 
 constexpr std::string_view kLeftOut = "...";
+constexpr Duration kRefusalsSpan = std::chrono::hours(1);
+
+/// Under which number refusals of this caller count.
+std::int64_t KeyOf(const Audit::Entry& entry) {
+  if (entry.uid >= 0) return entry.uid;
+  return entry.path == "/ui/login" ? -2 : -1;
+}
+
+/// After 504, the change may still be made.
+bool IsRefused(int status) { return status >= 400 && status != 504; }
 
 /// Returns the changed jobs and fields. Commands, scripts and environments are only marked as changed.
 std::string ChangeWithoutSecrets(std::string_view body) {
@@ -104,6 +114,7 @@ Audit& Audit::operator=(Audit&& other) noexcept {
   std::swap(most_bytes_, other.most_bytes_);
   std::swap(chain_, other.chain_);
   std::swap(refusals_, other.refusals_);
+  std::swap(looked_at_refusals_, other.looked_at_refusals_);
   return *this;
 }
 
@@ -112,17 +123,53 @@ Audit::~Audit() {
 }
 
 bool Audit::CountRefusal(const Entry& entry) {
-  constexpr Duration kSpan = std::chrono::hours(1);
+  Refusals& refused = refusals_[KeyOf(entry)];
+  if (refused.since == kNoTime || entry.at < refused.since || entry.at - refused.since >= kRefusalsSpan) {
+    refused.since = entry.at;
+    refused.count = 0;
+    refused.user = entry.user;
+    refused.uid = entry.uid;
+  }
+  if (++refused.count <= kMostRefusals) return true;
+  ++refused.left_out;
+  return false;
+}
+
+void Audit::EndRefusals(Time now) {
   constexpr std::size_t kMostUsers = 10'000;
-  if (refusals_.size() >= kMostUsers) refusals_.clear();
-  Refusals& refused = refusals_[entry.uid];
-  if (refused.since == kNoTime || entry.at < refused.since || entry.at - refused.since >= kSpan)
-    refused = {.since = entry.at, .count = 0};
-  return ++refused.count <= kMostRefusals;
+  const auto is_over = [now](Time since) { return since == kNoTime || now < since || now - since >= kRefusalsSpan; };
+  const bool is_full = refusals_.size() >= kMostUsers;
+  if (!is_full && !is_over(looked_at_refusals_)) return;
+  looked_at_refusals_ = now;
+  for (auto at = refusals_.begin(); at != refusals_.end();) {
+    const bool stays = !is_full && !is_over(at->second.since);
+    if (!stays) WriteLeftOut(at->second, now);
+    at = stays ? std::next(at) : refusals_.erase(at);
+  }
+}
+
+void Audit::WriteLeftOut(Refusals& refused, Time now) {
+  if (refused.left_out == 0) return;
+  std::string line;
+  JsonWriter writer(line);
+  writer.BeginObject();
+  writer.Key("time");
+  writer.Number(ToSeconds(now));
+  writer.Key("user");
+  writer.String(refused.user);
+  writer.Key("uid");
+  writer.Int(refused.uid);
+  writer.Key("refusals_left_out");
+  writer.Int(static_cast<std::int64_t>(std::exchange(refused.left_out, 0)));
+  writer.EndObject();
+  Append(line);
 }
 
 void Audit::Write(const Entry& entry) {
-  if (fd_ < 0 || (entry.status >= 400 && !CountRefusal(entry))) return;
+  if (fd_ < 0) return;
+  EndRefusals(entry.at);
+  if (IsRefused(entry.status) && !CountRefusal(entry)) return;
+  if (const auto known = refusals_.find(KeyOf(entry)); known != refusals_.end()) WriteLeftOut(known->second, entry.at);
   std::string line;
   JsonWriter writer(line);
   writer.BeginObject();
@@ -150,7 +197,11 @@ void Audit::Write(const Entry& entry) {
     writer.String(entry.answered.substr(0, kKeptOfBody));
   }
   writer.EndObject();
-  line = ChainedLine(line, chain_);
+  Append(line);
+}
+
+void Audit::Append(const std::string& object) {
+  std::string line = ChainedLine(object, chain_);
   std::string chain = ChainOf(line).value_or("");
   line.push_back('\n');
   if (size_ + line.size() > most_bytes_) TurnOver();
@@ -164,16 +215,28 @@ void Audit::Write(const Entry& entry) {
   chain_ = std::move(chain);
 }
 
+// If a step fails, the old file continues to grow: too long is better than lost. A later call continues at that step.
 void Audit::TurnOver() {
-  for (int age = kOldAuditLogs; age > 1; --age) {
-    // A log that does not exist yet is not moved.
-    static_cast<void>(
-        ::rename((path_ + "." + std::to_string(age - 1)).c_str(), (path_ + "." + std::to_string(age)).c_str()));
+  const auto old = [this](int age) { return path_ + "." + std::to_string(age); };
+  const std::string fresh_path = path_ + ".new";
+  const int fresh = ::open(fresh_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+  if (fresh < 0) return;
+  const bool is_done = [&] {
+    // If the file is already gone, an earlier attempt has moved it.
+    if (::access(path_.c_str(), F_OK) == 0) {
+      int free = 1;
+      while (free < kOldAuditLogs && ::access(old(free).c_str(), F_OK) == 0) ++free;
+      for (int age = free; age > 1; --age) {
+        if (::rename(old(age - 1).c_str(), old(age).c_str()) != 0) return false;
+      }
+      if (::rename(path_.c_str(), old(1).c_str()) != 0) return false;
+    }
+    return ::rename(fresh_path.c_str(), path_.c_str()) == 0;
+  }();
+  if (!is_done) {
+    ::close(fresh);
+    return;
   }
-  // If the file is already gone, an earlier attempt stopped half-way.
-  const bool is_aside = ::rename(path_.c_str(), (path_ + ".1").c_str()) == 0 || errno == ENOENT;
-  const int fresh = is_aside ? ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
-  if (fresh < 0) return;  // The old file continues to grow: too long is better than lost.
   ::close(std::exchange(fd_, fresh));
   size_ = 0;
 }

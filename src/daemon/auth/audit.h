@@ -1,6 +1,6 @@
 // The audit log: one JSON line for each request that asks for a change, with its user and its result. The file is kept
-// at a bounded size; older lines are moved to FILE.1, those of it to FILE.2, and so on. Each line carries a hash of itself and of the line before
-// (platform/net/audit_chain.h). `divvy audit verify` reports lines that were altered.
+// at a bounded size; older lines are moved to FILE.1, those of it to FILE.2, and so on. Each line carries a hash of
+// itself and of the line before (platform/net/audit_chain.h). `divvy audit verify` reports lines that were altered.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ namespace divvy {
 class Audit {
  public:
   static constexpr std::uint64_t kMostBytes = 64u << 20;
-  /// Refused requests of a user that are written in an hour. Others are only counted: nobody can push older lines out of
-  /// the log with requests that change nothing.
+  /// Refused requests of a user that are written in an hour. The others are counted, and one line has their number:
+  /// nobody can push older lines out of the log with requests that change nothing. Callers who are not known count as
+  /// one user, and those at the page's login as another one.
   static constexpr std::uint64_t kMostRefusals = 1000;
 
   /// An audit log that writes nothing.
@@ -48,18 +49,27 @@ class Audit {
   struct Refusals {
     Time since = kNoTime;
     std::uint64_t count = 0;
+    std::uint64_t left_out = 0;  // Those that no line tells of yet.
+    std::string user;
+    std::int64_t uid = -1;
   };
 
   /// Counts a refused request. Returns whether it is to be written.
   bool CountRefusal(const Entry& entry);
+  /// Writes what was left out in hours that are over. Does its work once an hour.
+  void EndRefusals(Time now);
+  void WriteLeftOut(Refusals& refused, Time now);
+  /// Writes a line with this JSON object.
+  void Append(const std::string& object);
   void TurnOver();
 
   std::string path_;
   int fd_ = -1;
   std::uint64_t size_ = 0;
   std::uint64_t most_bytes_ = kMostBytes;
-  std::string chain_;  // The hash of the last line.
-  std::map<std::int64_t, Refusals> refusals_;  // By uid.
+  std::string chain_;                          // The hash of the last line.
+  std::map<std::int64_t, Refusals> refusals_;  // By KeyOf.
+  Time looked_at_refusals_ = kNoTime;
 };
 
 }  // namespace divvy

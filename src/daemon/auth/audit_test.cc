@@ -140,14 +140,76 @@ TEST_F(AuditFile, RefusedRequestsOfAUserCannotPushOutOtherLines) {
   for (std::uint64_t i = 0; i < Audit::kMostRefusals + 50; ++i) audit.Write(refused);
   EXPECT_EQ(lines(), Audit::kMostRefusals);
   audit.Write(Cancelled());
-  EXPECT_EQ(lines(), Audit::kMostRefusals + 1) << "what changed something is always written";
+  EXPECT_EQ(lines(), Audit::kMostRefusals + 2) << "what changed something is always written";
+  EXPECT_NE(Read(path_).find(R"("user":"ada","uid":1000,"refusals_left_out":50,"chain")"), std::string::npos);
   refused.uid = 1001;
   audit.Write(refused);
-  EXPECT_EQ(lines(), Audit::kMostRefusals + 2) << "others have a number of their own";
+  EXPECT_EQ(lines(), Audit::kMostRefusals + 3) << "others have a number of their own";
   refused.uid = 1000;
   refused.at += std::chrono::hours(1);
   audit.Write(refused);
-  EXPECT_EQ(lines(), Audit::kMostRefusals + 3) << "an hour later it begins anew";
+  EXPECT_EQ(lines(), Audit::kMostRefusals + 4) << "an hour later it begins anew";
+}
+
+TEST_F(AuditFile, TellsLaterHowManyRefusalsWereLeftOut) {
+  Audit audit = *Audit::Open(path_);
+  Audit::Entry stranger = Cancelled();
+  stranger.user = "";
+  stranger.uid = -1;
+  stranger.status = 401;
+  for (std::uint64_t i = 0; i < Audit::kMostRefusals + 7; ++i) audit.Write(stranger);
+  stranger.path = "/ui/login";
+  stranger.asked = "the first login";
+  audit.Write(stranger);
+  EXPECT_NE(Read(path_).find("the first login"), std::string::npos) << "logins do not share the number of bad tokens";
+  EXPECT_EQ(Read(path_).find("left_out"), std::string::npos);
+  Audit::Entry other = Cancelled();
+  other.at += std::chrono::hours(2);
+  audit.Write(other);
+  EXPECT_NE(Read(path_).find(R"("user":"","uid":-1,"refusals_left_out":7,"chain")"), std::string::npos);
+  const auto chain = VerifyAuditLog(path_, "");
+  ASSERT_TRUE(chain) << chain.error().message;
+  EXPECT_EQ(chain->lines, Audit::kMostRefusals + 3);
+}
+
+TEST_F(AuditFile, AChangeThatMayStillBeMadeIsNoRefusal) {
+  Audit audit = *Audit::Open(path_);
+  Audit::Entry entry = Cancelled();
+  entry.status = 403;
+  for (std::uint64_t i = 0; i < Audit::kMostRefusals; ++i) audit.Write(entry);
+  entry.status = 504;
+  entry.asked = "not confirmed";
+  audit.Write(entry);
+  EXPECT_NE(Read(path_).find("not confirmed"), std::string::npos);
+}
+
+TEST_F(AuditFile, OldLogsStayWhenANewOneCannotBegin) {
+  Audit audit = *Audit::Open(path_, 1000);
+  for (int i = 0; i < 100; ++i) audit.Write(Cancelled());
+  const auto old = [this] {
+    std::string all;
+    for (int age = 1; age <= kOldAuditLogs; ++age) all += Read(path_ + "." + std::to_string(age));
+    return all;
+  };
+  const std::string before = old();
+  std::filesystem::create_directory(path_ + ".new");
+  for (int i = 0; i < 50; ++i) audit.Write(Cancelled());
+  EXPECT_TRUE(old() == before);
+  EXPECT_GT(Read(path_).size(), 1000u) << "the log grows instead";
+  std::filesystem::remove(path_ + ".new");
+  // The oldest log cannot be moved away.
+  const std::string oldest = path_ + "." + std::to_string(kOldAuditLogs);
+  std::filesystem::rename(oldest, path_ + ".aside");
+  std::filesystem::create_directory(oldest);
+  for (int i = 0; i < 5; ++i) audit.Write(Cancelled());
+  std::filesystem::remove(oldest);
+  std::filesystem::rename(path_ + ".aside", oldest);
+  EXPECT_TRUE(old() == before);
+  audit.Write(Cancelled());
+  EXPECT_LE(Read(path_).size(), 1000u);
+  EXPECT_GT(Read(path_ + ".1").size(), 1000u);
+  const auto chain = VerifyAuditLog(path_, "");
+  ASSERT_TRUE(chain) << chain.error().message;
 }
 
 TEST_F(AuditFile, ALineCutOffByAPowerFailureIsRemovedAndTheChainContinues) {

@@ -38,6 +38,9 @@ class Reply {
  public:
   Reply() = default;
   explicit Reply(std::shared_ptr<ReplySlot> slot);
+  /// A reply whose complete answer goes to `on_answer` instead of to a client. It cannot stream. Its copies may be used
+  /// on any one thread.
+  static Reply To(std::function<void(const HttpResponse&)> on_answer);
   Reply(const Reply& other);
   Reply(Reply&& other) noexcept : slot_(std::move(other.slot_)) {}
   Reply& operator=(Reply other) noexcept {

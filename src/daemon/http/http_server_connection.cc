@@ -364,12 +364,18 @@ void HttpConnection::End() {
 
 Reply::Reply(std::shared_ptr<ReplySlot> slot) : slot_(std::move(slot)) { ++slot_->handles; }
 
+Reply Reply::To(std::function<void(const HttpResponse&)> on_answer) {
+  const auto slot = std::make_shared<ReplySlot>();
+  slot->on_answer = std::move(on_answer);
+  return Reply(slot);
+}
+
 Reply::Reply(const Reply& other) : slot_(other.slot_) {
   if (slot_) ++slot_->handles;
 }
 
 Reply::~Reply() {
-  if (!slot_ || --slot_->handles > 0 || slot_->connection == nullptr) return;
+  if (!slot_ || --slot_->handles > 0 || (slot_->connection == nullptr && !slot_->on_answer)) return;
   ++slot_->handles;  // The answer below uses the slot once more.
   if (slot_->state == ReplySlot::State::kPending) {
     Answer(ErrorResponse(500, "internal", "the daemon gave this request no answer"));
@@ -379,10 +385,17 @@ Reply::~Reply() {
   --slot_->handles;
 }
 
-bool Reply::is_open() const { return slot_ && slot_->connection != nullptr && slot_->state != ReplySlot::State::kDone; }
+bool Reply::is_open() const {
+  return slot_ && (slot_->connection != nullptr || slot_->on_answer) && slot_->state != ReplySlot::State::kDone;
+}
 
 void Reply::Answer(const HttpResponse& response) {
   if (!is_open() || slot_->state != ReplySlot::State::kPending) return;
+  if (slot_->on_answer) {
+    slot_->state = ReplySlot::State::kDone;
+    slot_->ticket = nullptr;
+    return std::exchange(slot_->on_answer, nullptr)(response);
+  }
   if (response.ends_connection) slot_->keeps_alive = false;
   SerialiseOptions options{.keeps_alive = slot_->keeps_alive, .is_head = slot_->is_head};
   Serialise(response, options, slot_->connection->OutputOf(*slot_));
@@ -394,7 +407,7 @@ void Reply::Answer(const HttpResponse& response) {
 }
 
 void Reply::BeginStream(std::string_view content_type) {
-  if (!is_open() || slot_->state != ReplySlot::State::kPending) return;
+  if (!is_open() || slot_->connection == nullptr || slot_->state != ReplySlot::State::kPending) return;
   if (!slot_->is_chunked) slot_->keeps_alive = false;
   HttpResponse head;
   head.content_type = std::string(content_type);

@@ -65,7 +65,8 @@ class HeldBytes {
 struct ReplySlot {
   enum class State { kPending, kStreaming, kDone };
 
-  HttpConnection* connection = nullptr;  // Null once the connection is gone.
+  HttpConnection* connection = nullptr;                // Null once the connection is gone.
+  std::function<void(const HttpResponse&)> on_answer;  // Gets the answer instead of a connection; see Reply::To.
   // Counts the request's bytes, which stay in memory until the last Reply copy is destroyed.
   HeldBytes held;
   std::function<void()> on_closed;

@@ -38,7 +38,7 @@ class TakenStream final : public ByteStream {
 }  // namespace
 
 std::unique_ptr<ByteStream> Reply::TakeOver(std::string_view protocol) {
-  if (!is_open() || slot_->state != ReplySlot::State::kPending) return nullptr;
+  if (!is_open() || slot_->connection == nullptr || slot_->state != ReplySlot::State::kPending) return nullptr;
   auto stream = slot_->connection->TakeOver(*slot_, protocol);
   if (stream) slot_->on_closed = nullptr;
   return stream;

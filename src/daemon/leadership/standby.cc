@@ -63,7 +63,8 @@ void Standby::SendToLeader(const Peer& peer, const HttpRequest& request, Reply r
   reply.Answer(response);
 }
 
-// A caller on this machine is known by its uid, which means nothing to the leader.
+// Says what this controller knows itself, for divvy status and divvy controllers. The caller cannot be sent to the
+// leader: it is known by its uid on this machine, and has no token.
 void Standby::AnswerLocally(const Peer& peer, const HttpRequest& request, Reply reply) {
   HttpResponse response;
   if (request.method == "GET" && request.path == "/v1/controllers") {
@@ -85,7 +86,7 @@ void Standby::AnswerLocally(const Peer& peer, const HttpRequest& request, Reply 
     return reply.Answer(response);
   }
   if (request.method == "GET" && request.path == "/v1/nodes") {
-    response.body = "[]";  // For divvy status.
+    response.body = "[]";  // For divvy status, if there is no copy of the state (Options::read).
     return reply.Answer(response);
   }
   if (request.method == "POST" && request.path == "/v1/shutdown") {

@@ -70,20 +70,24 @@ void NodeShares::OnDisplaceAnswer(const DisplaceCommand& command, const Result<w
                 "_failed job=" + ToString(command.job) + " what=\"" + answer.error().message + "\"");
   }
   holder.reported.reset();
-  AskState(command.job);
+  AskState(command.job, !answer && !command.is_displaced);
 }
 
-/// Reports the job's presence, whether or not it has changed.
-void NodeShares::AskState(JobId job) {
+/// Reports the job's presence, whether or not it has changed. `is_refused`: it could not return.
+void NodeShares::AskState(JobId job, bool is_refused) {
   wire::KeeperRequest request;
   request.state.emplace();
-  keeper_.Ask(std::move(request), [this, job](const Result<wire::KeeperAnswer>& answer) {
+  keeper_.Ask(std::move(request), [this, job, is_refused](const Result<wire::KeeperAnswer>& answer) {
     if (!answer || !answer->state) return;
     OnKept(*answer->state);
     const auto at = holders_.find(job);
     if (at == holders_.end() || at->second.reported) return;
-    // A keeper of an earlier release does not know such tenants.
-    Report(at->second, {job, at->second.attempt, Presence::kHere, at->second.gpus, false, at->second.why});
+    // The keeper does not know it, as one of an earlier release.
+    Holder& holder = at->second;
+    if (holder.why.empty()) holder.why = "the keeper of shared GPUs does not know it";
+    // What it may use is not known, so the GPUs that it should have taken are not said to be its own.
+    const Presence presence = is_refused ? Presence::kAway : Presence::kHere;
+    Report(holder, {job, holder.attempt, presence, is_refused ? GpuSet() : holder.gpus, false, holder.why});
   });
 }
 
@@ -92,7 +96,9 @@ void NodeShares::FollowPresence(const wire::KeptTenant& tenant) {
   const bool is_adopted = !std::exchange(holder.is_parkable, true);
   if (waiting_.contains(tenant.job)) return;
   const bool is_asked_back = holder.command && !holder.command->is_displaced;
-  if (IsAway(tenant) && !is_asked_back) SetStopped(holder, true);
+  // Only once: it may have been continued meanwhile so that it can end.
+  if (IsAway(tenant) && !is_asked_back && !holder.is_ending && (!holder.is_stopped || is_adopted))
+    SetStopped(holder, true);
   // An earlier process of this node may have stopped it.
   if (!tenant.is_displaced && (holder.is_stopped || is_adopted)) SetStopped(holder, false);
   const Presence presence = PresenceOf(tenant);

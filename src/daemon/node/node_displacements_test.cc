@@ -178,6 +178,43 @@ TEST_F(NodeDisplacementsTest, AFailedReturnStopsTheJobAgain) {
   EXPECT_EQ(Reported(), (PresenceReport{JobId(7), 1, Presence::kAway, GpuSet(), false, "the driver gave up"}));
 }
 
+TEST_F(NodeDisplacementsTest, AJobThatTheKeeperDoesNotKnowIsNotSaidToBeBack) {
+  Start();
+  Show(Tenant(7, {0, 1}, ShareState::kParked, true));
+  Execute(Return(7, {0, 1}));
+  keeper_.Next().answered(NotFound("job 7 is not on this node"));
+  wire::KeeperAnswer answer;
+  answer.state.emplace();
+  keeper_.Next().answered(answer);
+  EXPECT_EQ(Reported(), (PresenceReport{JobId(7), 1, Presence::kAway, GpuSet(), false, "job 7 is not on this node"}));
+}
+
+TEST_F(NodeDisplacementsTest, AKeeperOfAnEarlierReleaseGetsNoTenantWithWholeGpus) {
+  keeper_.version = wire::kKeeperVersion - 1;
+  Execute(Parkable(7, {0}));
+  shares_.OnKeeper();
+  keeper_.AnswerHello();
+  bool takes_whole = false;
+  while (!keeper_.asked.empty()) {
+    const auto asked = keeper_.Next();
+    EXPECT_FALSE(asked.request.add);
+    takes_whole |= asked.request.take_whole.has_value();
+  }
+  EXPECT_TRUE(takes_whole) << "it starts as an ordinary job";
+}
+
+TEST_F(NodeDisplacementsTest, AJobThatIsToEndIsNotStoppedAgain) {
+  Start();
+  Show(Tenant(7, {0, 1}, ShareState::kParked, true));
+  EXPECT_EQ(IsStopped(), true);
+  Execute(StopCommand{JobId(7), 15, Duration(0), ""});
+  passed_.clear();
+  wire::KeptTenant tenant = Tenant(7, {0, 1}, ShareState::kParked, true);
+  tenant.processes = 1;
+  Show(tenant);
+  EXPECT_TRUE(passed_.empty());
+}
+
 TEST_F(NodeDisplacementsTest, ACommandIsRepeatedToTheNextKeeper) {
   Start();
   Execute(Displace(7));

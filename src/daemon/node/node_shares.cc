@@ -166,6 +166,7 @@ void NodeShares::OnKeeper() {
 // soon as it has none. The next keeper is of this release.
 void NodeShares::OnWelcome(const wire::KeeperAnswer& answer) {
   keeper_version_ = answer.hello ? answer.hello->version : wire::kFirstKeeperVersion;
+  had_keeper_ = true;
   if (keeper_version_ == wire::kKeeperVersion) return;
   ports_.note("event=keeper_version keeper=" + std::to_string(keeper_version_) +
               " divvy=" + std::to_string(wire::kKeeperVersion) + " what=\"" + std::string(kOtherKeeper) + "\"");
@@ -226,6 +227,8 @@ void NodeShares::Execute(const NodeCommand& command, std::shared_ptr<const JobSp
     return keeper_.Ask(ResizeOf(holder->second), Noting("event=resize_failed job=" + ToString(job)));
   }
   const auto waiting = waiting_.find(job);
+  if (const auto holder = holders_.find(job); holder != holders_.end() && std::holds_alternative<StopCommand>(command))
+    holder->second.is_ending = true;
   if (waiting == waiting_.end()) {
     if (const auto pausing = pausing_.find(job); pausing != pausing_.end()) {
       pausing->second.commands.push_back(command);
@@ -296,7 +299,7 @@ void NodeShares::GiveUp(JobId job, std::uint64_t number, Duration within, const 
     const bool is_there = what == kNotMadeRoom && wait != state_.waits.end();
     const std::string trouble = is_there ? wait->why : keeper_.Trouble();
     // No tenant can be on its GPUs.
-    const bool has_no_keeper = keeper_version_ == 0 && state_.tenants.empty();
+    const bool has_no_keeper = keeper_version_ == 0 && !had_keeper_ && state_.tenants.empty();
     if (has_no_keeper && StartAsOrdinary(job, "no keeper of shared GPUs runs: " + trouble)) return Pass(job);
     Fail(job,
          "the keeper of the shared GPUs has " + what + " within " + std::to_string(within / std::chrono::seconds(1)) +
@@ -308,6 +311,11 @@ void NodeShares::GiveUp(JobId job, std::uint64_t number, Duration within, const 
 void NodeShares::Ask(JobId job) {
   const std::uint64_t number = waiting_.at(job).number = next_number_++;
   if (AskSliceLater(job, number)) return;
+  // A keeper of an earlier release would take it for a job with GPU fractions.
+  const bool is_other = holders_.at(job).is_parkable && keeper_version_ != wire::kKeeperVersion;
+  // OnKeeper sends the request.
+  if (is_other && keeper_version_ == 0) return GiveUp(job, number, kKeeperComesWithin, "not come back");
+  if (is_other) StartAsOrdinary(job, "the keeper of the shared GPUs was started by another release of divvy");
   keeper_.Ask(RequestFor(holders_.at(job)),
               [this, job, number](const Result<wire::KeeperAnswer>& answer) { OnRoom(job, number, answer); });
   GiveUp(job, number, kMakesRoomWithin, std::string(kNotMadeRoom));

@@ -122,6 +122,7 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
     User owner;
     bool is_parkable = false;  // A tenant with whole GPUs, which may be displaced.
     bool is_stopped = false;   // The node was told to stop its processes, since it is displaced.
+    bool is_ending = false;    // It was told to end.
     std::optional<DisplaceCommand> command = std::nullopt;  // That the keeper has not answered.
     std::string why = {};                                   // Why its last displacement or return was refused.
     std::optional<PresenceReport> reported = std::nullopt;
@@ -141,7 +142,7 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   void OnDisplace(const DisplaceCommand& command);
   void AskToDisplace(JobId job);
   void OnDisplaceAnswer(const DisplaceCommand& command, const Result<wire::KeeperAnswer>& answer);
-  void AskState(JobId job);
+  void AskState(JobId job, bool is_refused);
   void FollowPresence(const wire::KeptTenant& tenant);
   void SetStopped(Holder& holder, bool is_stopped);
   void Report(Holder& holder, PresenceReport report);
@@ -184,6 +185,7 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   bool may_switch_mig_ = false;
   std::string why_never_parks_;
   std::uint64_t next_number_ = 1;
+  bool had_keeper_ = false;         // A keeper has answered, and may have left tenants.
   int keeper_version_ = 0;          // 0 until the keeper has reported its version.
   std::set<std::string> troubles_;  // The troubles that were logged last.
   wire::KeeperState state_;

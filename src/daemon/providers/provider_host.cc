@@ -482,11 +482,11 @@ void ProviderHost::OnDecision(const std::shared_ptr<const providers::GrowthFeed>
     }
     // Counted again, like the providers' limits: teams may share the limit of a team above them.
     const TeamRegistry& teams = driver_->controller().teams();
-    const auto left = providers::TeamMoneyLeft(teams, providers::TeamSpending(teams, provisioner_, now), team);
-    if (left && hourly > *left) {
+    const auto money = providers::TeamMoneyLeft(teams, providers::TeamSpending(teams, provisioner_, now), team);
+    if (money && hourly > money->left) {
       Write(LogLevel::kInfo, "event=nodes_refused team=" + team + " reason=" +
-                                 LogQuoted(growth::MoneyText(hourly) + " per hour; the budget of the team leaves " +
-                                           growth::MoneyText(std::max(*left, Money()))));
+                                 LogQuoted(growth::MoneyText(hourly) + " per hour; the budget of team " + money->team +
+                                           " leaves " + growth::MoneyText(std::max(money->left, Money()))));
       is_changed_ = true;
       continue;
     }

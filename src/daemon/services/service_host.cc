@@ -165,6 +165,7 @@ void ServiceHost::Open() {
   front_.Adopt();
   for (const auto& [name, service] : services_) {
     for (const wire::ServiceReplica& replica : service->kept.replicas) FollowEnd(replica.job);
+    if (SealCertificate(Secrets(), service->kept)) Keep(*service);
   }
   CleanSecrets();
   ServeFront();

@@ -40,7 +40,8 @@ std::optional<double> SumOfMetric(const std::vector<std::optional<double>>& of_r
     ++known;
   }
   if (known == 0) return std::nullopt;
-  return sum / known * static_cast<double>(of_ready.size());
+  const double total = sum / known * static_cast<double>(of_ready.size());
+  return std::isfinite(total) ? std::optional(total) : std::nullopt;
 }
 
 ServiceScaler::ServiceScaler(wire::KeptService& kept, Time now)

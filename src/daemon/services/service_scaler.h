@@ -56,7 +56,8 @@ struct ServiceAction {
 };
 
 /// Returns the sum of a metric over the ready replicas. Those with no value, or with one that is negative or no number,
-/// count like the mean of the others. Returns nullopt if there is no value, and 0 if there is no replica.
+/// count like the mean of the others. Returns nullopt if there is no value or the sum is infinite, and 0 if there
+/// is no replica.
 std::optional<double> SumOfMetric(const std::vector<std::optional<double>>& of_ready);
 
 class ServiceScaler {

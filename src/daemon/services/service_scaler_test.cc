@@ -532,6 +532,7 @@ TEST(ServiceScaler, SumsAMetricAndCountsBadValuesLikeTheMean) {
   EXPECT_EQ(SumOfMetric({10, std::nullopt, 30, nan}), 80);
   EXPECT_EQ(SumOfMetric({-5, 7}), 14);
   EXPECT_EQ(SumOfMetric({nan, infinity, std::nullopt, -1}), std::nullopt);
+  EXPECT_EQ(SumOfMetric({1.7e308, 1.7e308}), std::nullopt) << "the sum is too large";
 }
 
 TEST(ServiceScaler, NamesAMetricThatNoReplicaReports) {

@@ -18,6 +18,7 @@ constexpr std::size_t kShortestToken = 20;
 constexpr std::size_t kLongestToken = 200;
 constexpr std::size_t kBytesOfToken = 32;
 constexpr std::size_t kDigitsOfName = 32;
+constexpr std::size_t kLongestCertificate = 128u << 10;
 constexpr std::string_view kCertificate = "cert-";
 constexpr std::string_view kTokens = "tokens-";
 constexpr std::string_view kSealPurpose = "certificate of service ";
@@ -90,6 +91,17 @@ Result<std::string> ApplySecrets(const wire::ServiceSecrets& secrets, const Secr
   kept.certificate = std::move(certificate);
   kept.sealed_certificate = std::move(sealed);
   return made;
+}
+
+bool SealCertificate(const SecretPlace& place, wire::KeptService& kept) {
+  if (kept.certificate.empty() || !kept.sealed_certificate.empty() || place.cluster_secret.empty()) return false;
+  const std::string& name = kept.settings.name;
+  const auto pem = ReadSecret(place.folder + "/" + kept.certificate, kLongestCertificate);
+  if (!pem || NameOfFile(kCertificate, name, *pem) != kept.certificate) return false;
+  auto sealed = SealText(place.cluster_secret, std::string(kSealPurpose) + name, *pem);
+  if (!sealed) return false;
+  kept.sealed_certificate = *std::move(sealed);
+  return true;
 }
 
 Result<std::string> CertificatePath(const wire::KeptService& kept, const SecretPlace& place) {

@@ -26,6 +26,9 @@ struct SecretPlace {
 /// token that was made for the caller, or an empty text. The row is unchanged on an error.
 Result<std::string> ApplySecrets(const wire::ServiceSecrets& secrets, const SecretPlace& place,
                                  wire::KeptService& kept);
+/// Seals a certificate that was set before rows had it sealed, or while there was one controller, if its file is on
+/// this machine. Returns true if the row has changed.
+bool SealCertificate(const SecretPlace& place, wire::KeptService& kept);
 /// The path of a service's certificate. Writes the file if another controller has set the certificate. Fails if it is
 /// not on this machine.
 Result<std::string> CertificatePath(const wire::KeptService& kept, const SecretPlace& place);

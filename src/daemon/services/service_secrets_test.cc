@@ -133,6 +133,22 @@ TEST_F(ServiceSecretsTest, AnotherControllerWithTheSameIdentityGetsTheCertificat
   EXPECT_EQ(kept_.sealed_certificate, "");
 }
 
+TEST_F(ServiceSecretsTest, ACertificateFromBeforeIsSealedWhereItsFileIs) {
+  wire::ServiceSecrets secrets;
+  secrets.certificate = MakeTlsIdentity("chat", TimeFromSeconds(static_cast<double>(std::time(nullptr))))->pem;
+  ASSERT_EQ(Refusal(secrets), "");
+  ASSERT_EQ(kept_.sealed_certificate, "");
+  EXPECT_FALSE(SealCertificate({folder_, ""}, kept_)) << "one controller";
+  EXPECT_FALSE(SealCertificate({folder_ + "/far", "the identity of the cluster"}, kept_)) << "no file here";
+  EXPECT_TRUE(SealCertificate({folder_, "the identity of the cluster"}, kept_));
+  EXPECT_FALSE(SealCertificate({folder_, "the identity of the cluster"}, kept_)) << "done";
+  EXPECT_EQ(TextIn(*CertificatePath(kept_, {folder_ + "/far", "the identity of the cluster"})),
+            TextIn(folder_ + "/" + kept_.certificate));
+  kept_.sealed_certificate.clear();
+  std::ofstream(folder_ + "/" + kept_.certificate) << "something else";
+  EXPECT_FALSE(SealCertificate({folder_, "the identity of the cluster"}, kept_));
+}
+
 TEST_F(ServiceSecretsTest, RemovesFilesThatNoServiceNeeds) {
   wire::ServiceSecrets secrets;
   secrets.makes_token = true;

@@ -56,6 +56,11 @@ void LabelCache::Replace(JobId id, const SpecLabels& labels) {
   }
 }
 
+void LabelCache::Inherit(const LabelCache& before) {
+  const std::scoped_lock lock(mutex_, before.mutex_);
+  read_.insert(before.read_.begin(), before.read_.end());
+}
+
 std::optional<SpecLabels> LabelCache::Known(JobId spec_of) const {
   const std::lock_guard lock(mutex_);
   if (all_known_from_ && spec_of >= *all_known_from_) {

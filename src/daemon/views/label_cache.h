@@ -25,6 +25,8 @@ class LabelCache {
   void Learn(JobId id, const SpecLabels& labels);
   /// The specification under this id has changed, or is new (for an element that differs from its array).
   void Replace(JobId id, const SpecLabels& labels);
+  /// Takes over what `before` has read from the same store. Any thread.
+  void Inherit(const LabelCache& before);
   /// Returns empty labels if the specification cannot be read.
   SpecLabels Of(const JobRecord& record);
   /// The same for a job in `store`. Any thread.

@@ -55,6 +55,18 @@ struct World {
   Caller caller{{1000, 1000, "ada"}, false};
 };
 
+TEST(LabelCache, ACacheTakesOverWhatAnotherHasRead) {
+  CountingStore store;
+  const JobId job = World(store).Submit("a100");
+  World before(store);
+  EXPECT_EQ(before.labels.Of(*before.controller.Find(job)).pool, "a100");
+  World after(store);
+  after.labels.Inherit(before.labels);
+  const int reads = store.reads;
+  EXPECT_EQ(after.labels.Of(*after.controller.Find(job)).pool, "a100");
+  EXPECT_EQ(store.reads, reads);
+}
+
 TEST(LabelCache, LabelsAreCachedFromTheSubmission) {
   CountingStore store;
   World world(store);

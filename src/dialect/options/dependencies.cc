@@ -11,9 +11,6 @@
 namespace divvy::dialect {
 namespace {
 
-/// Jobs with a thousand dependencies exist; more is a mistake. Each one is checked when a parent ends.
-constexpr std::size_t kMostDependencies = 1000;
-
 struct NamedKind {
   std::string_view name;
   DependencyKind kind;

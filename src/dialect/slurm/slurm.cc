@@ -218,7 +218,7 @@ constexpr auto kPbsOptions = std::to_array<ForeignOption>({{'A', "account"},
                                                            {'o', "output"},
                                                            {'q', "partition"}});
 
-/// "-l nodes=2:ppn=4,walltime=1:00:00" of PBS.
+/// "-l nodes=2:ppn=4:gpus=1,walltime=1:00:00" of PBS.
 std::vector<std::string> ReadPbsResources(std::string_view list, std::vector<std::string>& unread) {
   std::vector<std::string> options;
   for (const std::string_view item : Split(list, ',')) {
@@ -230,8 +230,10 @@ std::vector<std::string> ReadPbsResources(std::string_view list, std::vector<std
       options.push_back("--mem=" + value(item));
     } else if (item.starts_with("nodes=") && ParseInteger(value(parts.front()))) {
       options.push_back("--nodes=" + value(parts.front()));
-      for (const std::string_view part : parts) {
+      for (const std::string_view part : std::span(parts).subspan(1)) {
         if (part.starts_with("ppn=")) options.push_back("--ntasks-per-node=" + value(part));
+        else if (part.starts_with("gpus=")) options.push_back("--gpus-per-node=" + value(part));
+        else unread.push_back("-l nodes=:" + std::string(part));
       }
     } else {
       unread.push_back("-l " + std::string(item));
@@ -271,9 +273,11 @@ std::vector<std::string> ReadForeignWords(const std::vector<std::string>& words,
   return options;
 }
 
-/// As sbatch does, reads "#BSUB" and "#PBS" lines before the first command. "#SBATCH" lines override them.
+/// As sbatch does, reads "#BSUB" and "#PBS" lines before the first command. "#SBATCH" lines override them; in a script
+/// that has such lines, a wrong line of the others is only noted, because it may be for another system.
 Status ApplyForeignLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec) {
   const std::vector<Option> options = SbatchOptions(spec, around);
+  const bool has_own_lines = !FindSlurmLines(text).lines.empty();
   int number = 0;
   for (std::string_view line : Split(text, '\n')) {
     ++number;
@@ -282,12 +286,19 @@ Status ApplyForeignLines(std::string_view text, std::string_view path, const Par
     if (!trimmed.empty() && !trimmed.starts_with('#')) break;
     const std::string_view magic = line.substr(0, line.find_first_of(" \t"));
     if (magic != "#BSUB" && magic != "#PBS") continue;
-    std::vector<std::string> words;
-    if (const std::string wrong = SplitSlurmWords(line.substr(magic.size()), words); !wrong.empty())
-      return InvalidArgument(At(path, number) + wrong);
-    std::vector<std::string> unread;
-    const auto parsed = ParseOptions(options, ReadForeignWords(words, magic == "#BSUB", unread));
-    if (!parsed) return InvalidArgument(At(path, number) + std::string(magic) + ": " + parsed.error().message);
+    std::vector<std::string> words, unread;
+    std::string wrong = SplitSlurmWords(line.substr(magic.size()), words);
+    if (wrong.empty()) {
+      const JobSpec before = spec;
+      const auto parsed = ParseOptions(options, ReadForeignWords(words, magic == "#BSUB", unread));
+      if (!parsed) wrong = parsed.error().message;
+      if (!parsed) spec = before;
+    }
+    if (!wrong.empty() && !has_own_lines) return InvalidArgument(At(path, number) + std::string(magic) + ": " + wrong);
+    if (!wrong.empty()) {
+      AddNote(spec, "line " + std::to_string(number) + ": this " + std::string(magic) + " line is ignored: " + wrong);
+      continue;
+    }
     if (!unread.empty())
       AddNote(spec, "line " + std::to_string(number) + ": " + std::string(magic) + " " + Join(unread, " ") +
                         " is ignored; write the option of Slurm in a #SBATCH line");

@@ -134,6 +134,31 @@ TEST(SlurmRules, SbatchReadsLinesOfLsfAndPbs) {
   EXPECT_EQ(OfScript(pbs, {"--ignore-pbs"}).request.nodes, 1);
 }
 
+TEST(SlurmRules, SbatchReadsTheGpusOfPbsNodes) {
+  const JobSpec pbs = OfScript("#PBS -l nodes=1:ppn=4:gpus=2:shared\n");
+  EXPECT_EQ(pbs.request.tasks, 4);
+  EXPECT_EQ(pbs.request.gpus, 2);
+  EXPECT_TRUE(
+      std::ranges::any_of(pbs.notes, [](const std::string& note) { return note.find("shared") != std::string::npos; }));
+}
+
+TEST(SlurmRules, AWrongLineOfPbsIsNotedInAScriptOfSlurm) {
+  const std::string script = "#PBS -N fold -l walltime=soon\n#PBS -N 'open\n";
+  for (const std::string& own : {script + "#SBATCH --time=1\n", "#SBATCH --time=1\n" + script}) {
+    const JobSpec spec = OfScript(own);
+    EXPECT_EQ(spec.time_limit, Duration(1min));
+    EXPECT_EQ(spec.name, "") << "none of the line counts";
+    const auto is_meant = [](const std::string& note) {
+      return note.find("this #PBS line is ignored") != std::string::npos;
+    };
+    EXPECT_EQ(std::ranges::count_if(spec.notes, is_meant), 2);
+  }
+  JobSpec spec;
+  const ParseContext around = TestParseContext();
+  const std::vector<std::string> words;
+  EXPECT_FALSE(ReadSlurmLines(script, "job.sh", around, spec, &words)) << "nothing else says what the job needs";
+}
+
 TEST(SlurmRules, GpuBindIsCheckedAtSubmission) {
   for (const char* right : {"closest", "none", "single:2", "per_task:1", "map_gpu:0,1*2", "mask_gpu:0x3,c",
                             "verbose,closest", "v,map_gpu:0"}) {

@@ -281,9 +281,11 @@ class Planner {
   class Undo {
    public:
     explicit Undo(std::vector<Bin>& bins) : bins_(bins) {}
-    void Keep(std::size_t bin) {
-      if (std::ranges::none_of(saved_, [bin](const auto& one) { return one.first == bin; }))
-        saved_.emplace_back(bin, bins_[bin]);
+    /// Returns whether it was not kept before.
+    bool Keep(std::size_t bin) {
+      if (std::ranges::any_of(saved_, [bin](const auto& one) { return one.first == bin; })) return false;
+      saved_.emplace_back(bin, bins_[bin]);
+      return true;
     }
     void Restore() {
       for (auto& [at, bin] : saved_) bins_[at] = std::move(bin);
@@ -309,14 +311,14 @@ class Planner {
         if (need.is_apart && std::ranges::any_of(undo.saved(), [at](const auto& one) { return one.first == at; }))
           continue;
         if (!MayFit(bin, need.shape, horizon)) continue;
-        undo.Keep(at);
+        const bool is_first = undo.Keep(at);
         bool is_placed = false;
         while (need.count > 0 && PlaceOn(bin, need.shape, horizon, demand)) {
           is_placed = true;
           need.count -= 1;
           if (need.is_apart) break;
         }
-        if (!is_placed) undo.Forget(at);
+        if (!is_placed && is_first) undo.Forget(at);
       }
       if (need.count > 0) rest.push_back(need);
     }

@@ -95,7 +95,9 @@ struct GrowthInput {
   std::vector<OwnedNode> nodes;              // Ascending ids.
   std::vector<Demand> demands;               // In queue order.
   std::map<std::string, Money> team_hourly;  // Money per hour that a team has left. Not listed: no limit.
-  double gpus_per_hour = 0;                  // GPUs that newly submitted jobs request; 0: unknown.
+  /// The team whose limit that is: the team itself (also if not listed), or one above it.
+  std::map<std::string, std::string> limiting_team;
+  double gpus_per_hour = 0;  // GPUs that newly submitted jobs request; 0: unknown.
   GrowthRules rules;
 };
 

@@ -138,6 +138,23 @@ TEST(Growth, TheLastNodeOfAGangMayBeSmaller) {
   EXPECT_EQ(Names(world, world.Decide()), (Strings{"large", "small"}));
 }
 
+/// A task of the gang that does not fit beside another one of it must not take away that one's room.
+TEST(Growth, AGangUsesTheRestOfABusyNode) {
+  World world({OneShape("small", 2, 1.2), OneShape("large", 8, 4.4)});
+  OwnedNode node = Node(world, 1, NodePhase::kReady, 1);
+  for (const auto& [gpus, end] : {std::pair{3, At(5h)}, std::pair{1, At(1min)}}) {
+    const placement::Shape shape = GpuJob(gpus).tasks[0].shape;
+    const placement::GpuPlace place = placement::TightestGpus(node.room, shape);
+    placement::Take(node.room, shape, place);
+    node.releases.insert(node.releases.begin(), {end, shape, place});
+  }
+  world.input.nodes = {node};
+  Demand gang = GpuJob(4);
+  gang.tasks.push_back(GpuJob(2).tasks[0]);
+  world.input.demands = {gang};
+  EXPECT_EQ(Names(world, world.Decide()), Strings{"small"});
+}
+
 TEST(Growth, TasksThatMustBeApartGetNodesOfTheirOwn) {
   World world({OneShape("large", 8, 4.4)});
   Demand gang = GpuJob(2);
@@ -186,6 +203,9 @@ TEST(Growth, BudgetsOfTeamsAndJobsHoldAndAreExplained) {
   EXPECT_TRUE(decision.requests.empty());
   EXPECT_EQ(FirstBlocker(world, decision),
             "provider p: 1 node of shape small costs 6.00 per hour, but the budget of team vision leaves 3.00");
+  world.input.limiting_team["vision"] = "research";
+  EXPECT_EQ(FirstBlocker(world, decision),
+            "provider p: 1 node of shape small costs 6.00 per hour, but the budget of team research leaves 3.00");
   world.input.team_hourly.clear();
   world.input.demands[0].max_hourly = Money(5'000'000);
   decision = world.Decide();

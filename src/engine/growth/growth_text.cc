@@ -200,8 +200,12 @@ std::string BlockerText(const GrowthInput& input, const Demand& demand, const Gr
              " and cannot be requeued";
     case Refusal::kMaxPrice:
       return start + costs + "the job allows " + Fixed(it.available) + " (--max-price)";
-    case Refusal::kTeamBudget:
-      return start + costs + "the budget of team " + demand.team + " leaves " + Fixed(it.available);
+    case Refusal::kTeamBudget: {
+      const auto limiting = input.limiting_team.find(demand.team);
+      return start + costs + "the budget of team " +
+             (limiting == input.limiting_team.end() ? demand.team : limiting->second) + " leaves " +
+             Fixed(it.available);
+    }
     case Refusal::kMonthlyLimit:
       return start + nodes + " would cost " + Fixed(it.needed) + " in the next " +
              DurationText(input.rules.budget_reserve) + ", but this month's limit of " +

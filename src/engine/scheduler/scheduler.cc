@@ -7,6 +7,8 @@
 #include "base/result.h"
 #include "engine/core/cycle/resize.h"
 #include "engine/core/explain/node_class_text.h"
+#include "engine/core/place/nominations.h"
+#include "engine/core/place/placer.h"
 #include "engine/core/place/start_blocker.h"
 #include "engine/core/state/predicted_end.h"
 #include "engine/core/state/state.h"
@@ -516,6 +518,25 @@ GpuSet Scheduler::NominatedOn(NodeIndex node) const {
     if (reserved.is_nomination) nominated |= reserved.place.gpus;
   }
   return nominated;
+}
+
+bool Scheduler::IsNominated(JobId waiting) const {
+  const core::ReservationSlot* slot = core::SlotOf(core_.state(), waiting);
+  return slot != nullptr && slot->reservation.is_nomination;
+}
+
+GpuSet Scheduler::ClosedTo(JobId running, NodeIndex node, Time now) const {
+  const core::Run* run = core_.running(running);
+  DIVVY_ASSERT(run != nullptr);
+  const core::ClassKey& key = core_.state().classes[run->job_class].key;
+  GpuSet closed;
+  for (const core::AdvanceReservation& advance : core_.state().advance_reservations) {
+    if (advance.from > now || advance.until <= now || core::IsTheirs(advance, key.team, key.user)) continue;
+    for (const core::TaskPlacement& placed : advance.placements) {
+      if (placed.node == node) closed |= placed.place.gpus;
+    }
+  }
+  return closed;
 }
 
 Status Scheduler::SetPortion(JobId running, const GpuPortion& portion) {

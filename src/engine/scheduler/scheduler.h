@@ -95,6 +95,10 @@ class Scheduler {
   /// Returns the GPUs of the node that running jobs were told to leave for a waiting job, which starts on them once
   /// they are free.
   GpuSet NominatedOn(NodeIndex node) const;
+  /// Whether GPUs were nominated for the waiting job (NominatedOn). Put and Remove end that.
+  bool IsNominated(JobId waiting) const;
+  /// GPUs that active advance reservations keep for other teams and users than the running job's.
+  GpuSet ClosedTo(JobId running, NodeIndex node, Time now) const;
   /// Sets the fraction that the job has of each of its GPUs. Returns kLimitExceeded and changes nothing if other
   /// tenants leave too little room. Requires: the job has GPU fractions, and `portion` is one.
   Status SetPortion(JobId running, const GpuPortion& portion);

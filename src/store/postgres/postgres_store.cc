@@ -20,6 +20,8 @@ constexpr std::int64_t kRowsPerLoad = 10'000;
 constexpr Duration kReadTimeout = std::chrono::seconds(5);
 // Queries over the whole history may take long.
 constexpr Duration kScanTimeout = std::chrono::minutes(10);
+// Those of a process beside the writer, whose callers can ask the writer's process instead.
+constexpr Duration kCopyTimeout = std::chrono::seconds(10);
 
 std::int64_t NumberOf(JobId id) { return static_cast<std::int64_t>(id.value()); }
 std::int64_t NumberOf(Time time) { return time.time_since_epoch().count(); }
@@ -196,7 +198,8 @@ class PostgresStore : public Store {
         followed_(options.followed),
         writer_(options),
         reader_({options.url, "divvy reads", "", std::min(options.patience, kReadTimeout)}, writer_.connects()),
-        scanner_({options.url, "divvy reads", "", std::max(options.patience, kScanTimeout)}, writer_.connects()) {}
+        scanner_({options.url, "divvy reads", "", is_reader ? kCopyTimeout : std::max(options.patience, kScanTimeout)},
+                 writer_.connects()) {}
 
   Status Open();
 

@@ -24,8 +24,8 @@
 namespace divvy::wire {
 
 /// Incremented when the type of a field changes. Version 2: KeeperAdd::slice has the position of the instance, not only
-/// its profile.
-inline constexpr int kKeeperVersion = 2;
+/// its profile. Version 3: jobs with whole GPUs are tenants that can be displaced (KeeperAdd::is_whole).
+inline constexpr int kKeeperVersion = 3;
 /// The version of a peer that sends none: version 1 had no such field.
 inline constexpr int kFirstKeeperVersion = 1;
 /// The socket's name in the keeper's folder.

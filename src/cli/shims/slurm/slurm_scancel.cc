@@ -152,9 +152,14 @@ std::vector<std::size_t> ComponentsOfStep(const wire::JobDetail& job, const wire
   return holders;
 }
 
-/// Ends one component of a running job: the steps that run only there. Its resources stay with the job.
+/// Ends one component of a running job: the steps that run only there. Its resources stay with the job. A job that has
+/// ended needs nothing.
 int EndComponent(Api& api, const wire::JobDetail& job, std::size_t component, int signal, const ScancelFlags& wish) {
   const std::string id = job.display_id + "+" + std::to_string(component);
+  if (IsFinal(ViewOf(job))) {
+    if (wish.is_verbose) FailAs("scancel", kKillError + id + ": " + std::string(kHasEnded));
+    return 0;
+  }
   if (IsPending(ViewOf(job)))
     return FailAs("scancel", kKillError + id +
                                  ": Operation not permitted on individual component of heterogeneous job; scancel " +
@@ -195,8 +200,16 @@ int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
     const auto job = api->Job(select.ids.front());
     const auto lines = job ? SplitComponents({ViewOf(*job)}, select.ids) : std::vector<wire::JobView>();
     const bool is_one = job && IsHeterogeneous(ViewOf(*job)) && lines.size() == 1;
-    if (const auto component = is_one ? ComponentNumber(lines.front()) : std::nullopt; component.value_or(0) > 0)
-      return EndComponent(*api, *job, *component, signal != 0 ? signal : SIGTERM, wish);
+    if (const auto component = is_one ? ComponentNumber(lines.front()) : std::nullopt; component.value_or(0) > 0) {
+      wire::JobSelector filter = select;
+      filter.includes_final = filter.states.empty();
+      const auto matching = api->Jobs(filter);
+      if (!matching && matching.error().code != ErrorCode::kNotFound) return FailAs("scancel", matching.error());
+      if (matching && !matching->empty())
+        return EndComponent(*api, *job, *component, signal != 0 ? signal : SIGTERM, wish);
+      if (wish.is_verbose) FailAs("scancel", "No active jobs match ALL job filters");
+      return 0;
+    }
   }
   if (wish.asks) {
     const auto chosen = AskFor(*api, request.select);

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <functional>
@@ -236,13 +238,20 @@ int WriteScript(const Words& words) {
   return 0;
 }
 
-/// The controller reads divvy.toml only when it starts. Succeeds if the file has not changed since.
+/// The controller reads divvy.toml only when it starts. Succeeds if the file, on the controller's machine, has not
+/// changed since, or does not exist.
 int Reconfigure() {
+  const auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
   const auto nodes = FetchNodes();
   if (!nodes) return FailAs("scontrol", nodes.error());
   const std::string path = ConfigPathOf(nodes->front());
+  const auto fail = [&](const std::string& why) {
+    return Say("scontrol: error: reconfigure: cannot check " + path + ": " + why);
+  };
+  if (api->is_remote()) return fail("it is on the controller's machine; run scontrol reconfigure there");
   struct stat file {};
-  if (::stat(path.c_str(), &file) != 0) return 0;
+  if (::stat(path.c_str(), &file) != 0) return errno == ENOENT ? 0 : fail(std::strerror(errno));
   const double started = nodes->front().scene.now - nodes->front().status.uptime_s;
   if (static_cast<double>(file.st_mtime) <= started) return 0;
   return Say("scontrol: error: reconfigure: " + path + " has changed since the controller started at " +

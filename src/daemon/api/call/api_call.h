@@ -58,12 +58,14 @@ struct ApiCall {
   }
 };
 
-/// Sends `answer` once everything applied so far is durable, or refuses (IfNotStored::kReport). Takes the call over.
+/// Sends `answer` once everything applied so far is durable. `otherwise`: what happens while nothing can be stored.
+/// Takes the call over.
 template <typename Message>
-void AnswerAfterCommit(ControllerDriver& driver, ApiCall& call, Message answer) {
+void AnswerAfterCommit(ControllerDriver& driver, ApiCall& call, Message answer,
+                       ControllerDriver::IfNotStored otherwise = ControllerDriver::IfNotStored::kReport) {
   driver.AfterCommit([call = std::make_shared<ApiCall>(std::move(call)), answer = std::move(answer)](
                          const Status& stored) { stored ? call->Answer(answer) : call->Refuse(stored.error()); },
-                     ControllerDriver::IfNotStored::kReport);
+                     otherwise);
 }
 
 /// Refuses the call if `done` is an error; otherwise sends its text like AnswerAfterCommit.

@@ -139,7 +139,7 @@ std::string UiAuth::WhyNot(const Peer& peer, const HttpRequest& request, bool is
   return "";
 }
 
-bool UiAuth::Answers(const Peer& peer, const HttpRequest& request, Reply& reply) {
+bool UiAuth::Answers(const Peer& peer, HttpRequest& request, Reply& reply) {
   if (!peer.is_remote() || !peer.node.empty()) return false;
   const bool is_shown = !wishes_.is_off && (peer.is_plain || wishes_.is_remote);
   const UiFile* file =
@@ -160,8 +160,8 @@ bool UiAuth::Answers(const Peer& peer, const HttpRequest& request, Reply& reply)
     AnswerFile(reply, *file, request);
     return true;
   }
-  if (is_pages && is_login) LogIn(peer, request, reply);
-  else if (is_pages && is_logout) LogOut(peer, request, reply);
+  if (is_pages && is_login) OnceItCanBeStored(peer, request, reply, &UiAuth::LogIn);
+  else if (is_pages && is_logout) OnceItCanBeStored(peer, request, reply, &UiAuth::LogOut);
   else if (request.header("authorization").empty() && !is_pages)
     AnswerError(reply, kUnauthorized, PermissionDenied("you are not logged in; divvy ui prints a link"));
   else return false;
@@ -212,16 +212,27 @@ void UiAuth::AnswerOnceStored(Reply reply, HttpResponse response) {
       ControllerDriver::IfNotStored::kReport);
 }
 
+// A login link must not be used up, and no session begin or end, before that can be stored.
+void UiAuth::OnceItCanBeStored(const Peer& peer, HttpRequest& request, const Reply& reply,
+                               void (UiAuth::*task)(const Peer& peer, const HttpRequest& request, Reply reply)) {
+  driver_.WhenStoreAnswers([this, peer, kept = std::make_shared<HttpRequest>(std::move(request)), reply = Reply(reply),
+                            task](const Status& answers) mutable {
+    if (!reply.is_open()) return;
+    if (!answers) return AnswerError(reply, HttpStatusOf(answers.error().code), answers.error());
+    (this->*task)(peer, *kept, reply);
+  });
+}
+
 void UiAuth::LogIn(const Peer& peer, const HttpRequest& request, Reply reply) {
   const auto identity = LetIn(peer, request);
+  auto made = identity ? sessions_.Begin(*identity, driver_.Latest()) : identity.error();
+  const int status = !identity ? kUnauthorized : made ? 200 : HttpStatusOf(made.error().code);
   if (audit_) {
     audit_->Write({driver_.Now(), identity ? identity->user : "", identity ? identity->uid : -1, peer.address,
-                   request.method, request.path, "", identity ? 200 : kUnauthorized,
-                   identity ? std::string_view() : std::string_view(identity.error().message)});
+                   request.method, request.path, "", status,
+                   made ? std::string_view() : std::string_view(made.error().message)});
   }
-  if (!identity) return AnswerError(reply, kUnauthorized, identity.error());
-  auto made = sessions_.Begin(*identity, driver_.Latest());
-  if (!made) return AnswerError(reply, HttpStatusOf(made.error().code), made.error());
+  if (!made) return AnswerError(reply, status, made.error());
   for (auto& setting : made->settings) driver_.controller().KeepSetting(setting.first, std::move(setting.second));
   HttpResponse response;
   response.headers = PageHeaders();

@@ -46,9 +46,9 @@ class UiAuth {
   /// sessions over plain HTTP, unless the port was held without interruption since they were started.
   Status Open();
 
-  /// Handles page files, login and logout, and refuses requests that fail the checks. Returns true if it has answered
-  /// the request, false if the API must handle it.
-  bool Answers(const Peer& peer, const HttpRequest& request, Reply& reply);
+  /// Handles page files, login and logout, and refuses requests that fail the checks. Returns true if it has taken the
+  /// request over, false if the API must handle it.
+  bool Answers(const Peer& peer, HttpRequest& request, Reply& reply);
 
   static bool IsFromPage(const HttpRequest& request) { return !request.header(kHeader).empty(); }
   Result<UiIdentity> IdentityOf(bool is_plain, const HttpRequest& request) const;
@@ -69,6 +69,9 @@ class UiAuth {
   std::string CookieText(bool is_plain, const std::string& value, Duration lives) const;
   Result<UiIdentity> LetIn(const Peer& peer, const HttpRequest& request);
   void AnswerOnceStored(Reply reply, HttpResponse response);
+  /// Calls `task` once a session can be stored; answers with an error if that takes too long.
+  void OnceItCanBeStored(const Peer& peer, HttpRequest& request, const Reply& reply,
+                         void (UiAuth::*task)(const Peer& peer, const HttpRequest& request, Reply reply));
   void LogIn(const Peer& peer, const HttpRequest& request, Reply reply);
   void LogOut(const Peer& peer, const HttpRequest& request, Reply reply);
   Status OpenPlain();

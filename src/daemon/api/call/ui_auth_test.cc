@@ -171,6 +171,32 @@ TEST(UiAuth, ALoginLinkWorksOnce) {
     EXPECT_EQ(StatusOf(world.Post("/ui/login", "Divvy-Page: login\r\n", nothing)), 401) << nothing;
 }
 
+TEST(UiAuth, ALoginBeginsWhenItCanBeStored) {
+  UiWorld world;
+  const std::string secret = world.Link();
+  int looks = 0;
+  world.may_act_ = false;
+  world.after_ = [&](Duration delay, std::function<void()> task) {
+    if (++looks == 3) world.may_act_ = true;
+    world.clock_.Advance(delay);
+    world.posted_.push_back(std::move(task));
+  };
+  const std::string in = world.LogIn(secret);
+  EXPECT_EQ(StatusOf(in), 200) << in;
+  EXPECT_GE(looks, 3);
+  EXPECT_EQ(StatusOf(world.Get("/v1/status", UiWorld::HeadersOf(in))), 200);
+
+  // It may be long until then.
+  const std::string second = world.Link();
+  world.may_act_ = false;
+  looks = 10;
+  const std::string refused = world.LogIn(second);
+  EXPECT_EQ(StatusOf(refused), 503) << refused;
+  EXPECT_NE(refused.find("nothing was changed"), std::string::npos) << refused;
+  world.may_act_ = true;
+  EXPECT_EQ(StatusOf(world.LogIn(second)), 200) << "the link was not used up";
+}
+
 TEST(UiAuth, ALinkAndASessionExpire) {
   UiWorld world;
   const std::string late = world.Link();

@@ -177,7 +177,8 @@ void JobActionRoutes::Checkpoint(ApiCall& call) {
       driver_.controller().Checkpoint(*id, static_cast<std::uint32_t>(request->attempt), call.caller, driver_.Now());
   if (!done) return call.Refuse(done.error());
   wire::CheckpointAnswer answer{*id, GpuListText(done->gpus), done->has_changed};
-  AnswerAfterCommit(driver_, call, std::move(answer));
+  // The job must learn which GPUs it has from now on.
+  AnswerAfterCommit(driver_, call, std::move(answer), ControllerDriver::IfNotStored::kWait);
   driver_.Touch();
 }
 

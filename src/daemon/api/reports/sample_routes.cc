@@ -200,7 +200,8 @@ void SampleRoutes::AddOwnMetrics(ApiCall& call) {
   ports_.samples->AddSaid(id->value(), readings, static_cast<samples::Second>(ToSeconds(driver_.Now())));
   if (driver_.controller().sweeps().Of(*id) == nullptr) return call.Answer(wire::MessageAnswer{"taken"});
   driver_.controller().OnMetrics(*id, numbers, driver_.Now());
-  AnswerAfterCommit(driver_, call, wire::MessageAnswer{"taken"});
+  // The report counts already, so the trial gets no error if it is stored later.
+  AnswerAfterCommit(driver_, call, wire::MessageAnswer{"taken"}, ControllerDriver::IfNotStored::kWait);
 }
 
 void SampleRoutes::Metrics(ApiCall& call) {
