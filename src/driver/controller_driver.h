@@ -55,9 +55,9 @@ class ControllerDriver {
   /// and the changes are committed to the store.
   void Touch();
   using Answer = std::function<void(const Status&)>;
-  /// Calls `answer` when everything applied so far is durable. While the disk is full, answers wait. With
-  /// `may_be_refused`, the answer gets the error at once instead: for a submission, which is then undone, or for a
-  /// caller that does not depend on durability.
+  /// Calls `answer` when all changes made so far are stored. While the disk is full, it waits; but with
+  /// `may_be_refused`, `answer` gets the error at once. That is for a submission, which is then undone, or for a caller
+  /// that does not depend on the changes being stored.
   void AfterCommit(Answer answer, bool may_be_refused = false);
 
   /// WaitFor calls `on_final` with the job's record once the job has ended, at once if it already has. It returns an id
@@ -118,7 +118,8 @@ class ControllerDriver {
   void WhenMayAct(std::function<void()> task);
   /// Refuses new work that has waited too long for a commit to end. Only a commit to a remote store takes that long.
   void WatchCommit();
-  /// Returns true if new work that waits for a remote store may wait longer.
+  /// Returns true if new work that waits until a remote store can be reached again may wait longer; false if it must be
+  /// refused.
   bool MayWait();
   void OnDiskFull(const Error& error);
   void Withdraw(std::deque<Turn>& turns, const Error& error);
