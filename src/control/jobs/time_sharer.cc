@@ -364,7 +364,8 @@ void TimeSharer::Leave(JobRecord& record, Displacement& state, JobId by, Time no
   effects_.Announce(record);
 }
 
-// Its time without GPUs ends. Its time limit continues where it was.
+// Ends a job's time without GPUs, because it has returned to them. Its time limit is restored, and that time does not
+// count.
 void TimeSharer::EndLoss(JobRecord& record, Displacement& state, Time now) {
   const time_sharing::JobView view = ViewOf(record, state, now);
   const Duration lost = view.lost - state.lost;
