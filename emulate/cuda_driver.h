@@ -374,7 +374,7 @@ const emulation::WorldFacts& FactsOf(Device device);
 Return TakeMemory(Device device, size_t bytes, bool is_residual);
 void GiveMemory(Device device, size_t bytes, bool is_residual);
 void ReadMemory(Device device, size_t& free_bytes, size_t& total);
-/// Returns true if the GPU has fallen off the bus (divvy emulate lose).
+/// Returns true if the GPU is simulated as lost (`divvy emulate lose`): it has fallen off the bus.
 bool IsLost(unsigned gpu);
 /// Returns the faults to simulate on this device: those set for all processes (shared file) and for this process.
 Faults FaultsOf(Device device);
@@ -430,7 +430,7 @@ void RemoveStream(Stream stream);
 
 // cuda_kernels.cc
 void LearnPlay(Function function);
-/// Executes a kernel's effect and returns its duration.
+/// Executes the effect of a kernel and returns how long it takes, in nanoseconds.
 uint64_t PlayKernel(Function function, const void* arguments, Return* error);
 
 // cuda_contexts.cc
@@ -449,7 +449,8 @@ void TrimPools(Device device);
 GraphNode AddNode(Graph graph, GraphNodeType type, Command* command, const GraphNode* before, size_t count);
 
 // cuda_launch.cc
-/// Returns a command that launches `function`, with copied arguments. Returns null for kInvalidValue.
+/// Returns a command that launches the kernel `function` with a copy of its arguments. Returns null if the arguments
+/// are not valid (kInvalidValue).
 Command* MakeLaunch(Function function, void** parameters, void** extra);
 
 // cuda_checkpoint.cc
@@ -457,5 +458,6 @@ Return StartService();
 
 }  // namespace divvy::cuda
 
-/// Set by the _ptsz and _ptds entry points before they jump to the plain one.
+/// True if stream 0 means the thread's own stream in the present call. The entry points with the suffix _ptsz or _ptds
+/// set it before they jump to the plain ones.
 extern "C" __attribute__((visibility("hidden"))) __thread unsigned char divvy_cuda_per_thread;

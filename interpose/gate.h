@@ -69,7 +69,7 @@ class Nested {
   Nested& operator=(const Nested&) = delete;
 };
 
-/// Marks this thread as the library's own: its calls are neither gated nor counted.
+/// Marks this thread as one of this library's own: its driver calls neither wait for the tenant's turn nor count.
 void BeOwnThread();
 
 /// Returns how many threads of this process are in a driver call for this device now: launches only, or all calls with

@@ -20,7 +20,8 @@ namespace divvy::interpose {
 #undef TOUCH_PTSZ
 #undef TOUCH_PTDS
 
-/// Returns the stream that stream 0 means in the driver's per-thread variants.
+/// Driver functions have variants in which stream 0 means the thread's own default stream. Returns the stream that
+/// `stream` means in these.
 inline cuda::Stream OwnStream(cuda::Stream stream) {
   return stream != nullptr ? stream : reinterpret_cast<cuda::Stream>(cuda::kStreamPerThread);  // NOLINT
 }

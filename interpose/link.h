@@ -12,20 +12,24 @@ namespace divvy::interpose {
 /// the CUDA driver starts.
 void JoinTenant();
 
-/// Returns true if this process belongs to a tenant. The first call starts the thread and waits up to 10 s for a slot.
-/// Without a slot it continues, and allocations wait later. Returns false if nothing is shared. Requires: no lock held.
+/// Returns true if this process belongs to a tenant. The first call connects to the keeper and waits up to 10 s until
+/// the keeper has given this process an entry (slot) in the shared page. Without one, the program continues, and waits
+/// when it allocates memory. Returns false if nothing is shared. Requires: no lock held.
 bool IsShared();
 
-/// Requests `bytes` more on the device and waits. Returns true if the caller shall try again. Returns false if denied,
-/// if the keeper is unreachable for 10 s, or one minute after `started_ns`.
+/// Asks the keeper for `bytes` more memory on the device, and waits for the answer. Returns true if the caller shall
+/// try to count the memory again. Returns false if denied, if the keeper is unreachable for 10 s, or one minute after
+/// `started_ns`.
 bool AskForMore(unsigned device, std::uint64_t bytes, std::uint64_t started_ns);
 
-/// Call this before a call that will set these flags (share::Flag). The first such call binds the process to its GPUs.
-/// It waits here, for up to a minute, until the keeper has moved the process to the GPUs where it may stay. Without a
-/// keeper it does not wait. Requires: no lock held and not inside the gate, because the process may be moved meanwhile.
+/// Call this before a driver call after which the process cannot be moved to another GPU any more, for the reasons
+/// `flags` (share::Flag). The first such call waits here, for up to a minute, until the keeper has moved the process to
+/// the GPUs where it may stay. Without a keeper it does not wait. Requires: no lock held and not inside the gate,
+/// because the process may be moved meanwhile.
 void BeforePinning(std::uint32_t flags);
 
-/// Sends a message about a device, from any thread. It is lost if there is no keeper.
+/// Sends a message about a device to the keeper. May be called on any thread. If no keeper is connected, the message is
+/// lost.
 void Tell(share::Word word, unsigned device);
 bool Send(const share::Message& message);
 /// Returns the number of the current connection to the keeper. A caller compares it to find out whether the keeper has

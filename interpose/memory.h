@@ -28,11 +28,12 @@ struct Region {
 /// Requires: not inside the gate; a context of the device is current.
 cuda::Return AllocateMapped(unsigned device, cuda::Device ordinal, std::uint64_t bytes, cuda::Pointer* pointer);
 
-/// Implements cuMemFree. Returns false for memory that was not allocated here. Like cuMemFree, waits for the device
-/// first.
+/// Implements cuMemFree: waits for the device, then frees the memory. Returns false if AllocateMapped did not allocate
+/// it.
 bool FreeMapped(cuda::Pointer pointer, cuda::Return& result);
 
-/// Finds base, size and context of the allocation that contains `pointer`. Returns false for memory not allocated here.
+/// Finds base, size and context of the allocation that contains `pointer`. Returns false if AllocateMapped did not
+/// allocate it.
 bool FindMapped(cuda::Pointer pointer, cuda::Pointer& base, std::uint64_t& bytes, cuda::Context& context);
 /// Returns the tenant's number of the device that an allocation is on; kNotOurs if this library does not know the
 /// allocation.
@@ -60,7 +61,8 @@ Moved Evacuate(unsigned device);
 /// Moves the memory of Evacuate back from the host to its addresses, all or nothing. If the tenant may not use that
 /// much now, `bytes` of the result is the amount needed.
 Moved Return(unsigned device);
-/// Returns true if some memory is on the host, also after a move that failed half-way.
+/// Returns true if some memory of the device is on the host now, be it after Evacuate or after a move that failed
+/// half-way.
 bool IsAnyAway(unsigned device);
 
 /// Call these three functions in the child of a fork. They forget this library's records of device memory, of the

@@ -92,7 +92,8 @@ cuda::Return cuMemFree_v2_hook(cuda::Pointer pointer) {
   Forgetting forgetting(kPointers, pointer);
   result = DRIVER(cuMemFree_v2)(pointer);
   if (result == cuda::kInvalidValue) forgetting.Undo();
-  // It may have been memory of a pool or a graph.
+  // This library has no record of the freed memory, so it may have been memory of a pool or of a graph. Their sizes are
+  // measured again.
   if (result == cuda::kSuccess && !forgetting.is_known() && inside.is_ours()) {
     MeasureAllPools();
     MeasureAllGraphMemory();

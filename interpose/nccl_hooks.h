@@ -7,7 +7,8 @@ namespace divvy::interpose {
 /// process may have several copies of NCCL; each keeps handling its own communicators.
 void* NcclEntryPointOf(const char* name, void* real);
 bool IsNcclHook(const char* name);
-/// Returns the function that a call of `name` from `caller` would have reached without this library, or null.
+/// Returns the NCCL function that a call of `name` from the code at `caller` would reach if this library were not
+/// loaded; null if none.
 void* RealNccl(const char* name, const void* caller);
 
 }  // namespace divvy::interpose

@@ -9,11 +9,11 @@ namespace divvy::interpose {
 /// Queues an order of the keeper for the thread of its device. An order to move memory that cannot start in time is
 /// answered with a failure and dropped.
 void Hand(const share::Message& order);
-/// Queues a call of YieldIfIdle (gate.h).
+/// Queues a call of YieldIfIdle (gate.h), which gives up this process's turn on the GPU, for the thread of the device.
 void HandYield(unsigned device);
 
-/// Called periodically on the link's thread: answers overdue orders and measures memory released by the program's
-/// pools.
+/// Call this periodically on the thread that is connected to the keeper. Answers orders that took too long, and counts
+/// memory that the program's pools have released.
 void StartWorkers();
 
 /// Forgets all queued orders. Call this in the child of a fork.

@@ -12,11 +12,12 @@ void NoteStream(cuda::Stream stream, cuda::Context context);
 /// Forgets a stream; call this before it is destroyed. When the call returns, no thread of this library uses the stream
 /// any more.
 void ForgetStream(cuda::Stream stream);
-/// Reports that a capture of a thread's own default stream starts (1) or ends (-1); other threads cannot query it.
+/// Records that a thread begins (1) or ends (-1) a stream capture on its own default stream, which other threads cannot
+/// query from the driver.
 void NoteThreadCapture(int change);
 
-/// Waits for all work in the current context. During a capture it waits only where allowed; kNotReady means that more
-/// work may remain.
+/// Waits for all work in the current context. While a stream is being captured, waits only for streams for which that
+/// is allowed. Returns kNotReady if work may remain.
 cuda::Return SynchroniseCurrentContext();
 
 void ForgetStreams();

@@ -56,11 +56,11 @@ void GiveBack(unsigned device, std::uint64_t bytes);
 std::uint64_t Mine(unsigned device);
 
 /// Returns the memory to show to the tenant's programs: its limit as the total, and the use of all its processes.
-/// `total`: in, the driver's value; out, the value to show. Returns false if it is shown the driver's figures, because
-/// its job has the whole GPU.
+/// `total`: in, the driver's value; out, the value to show. Returns false if the programs must see the driver's
+/// figures, because their job has the whole GPU.
 bool ShownMemory(unsigned device, std::uint64_t& total, std::uint64_t& used);
 
-/// Sets reasons why this process cannot be moved (share::Flag).
+/// Adds reasons why this process cannot be moved to another GPU (share::Flag) to its entry in the shared page.
 void SetFlags(std::uint32_t flags);
 std::uint32_t FlagsNow();
 

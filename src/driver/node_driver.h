@@ -56,14 +56,15 @@ class NodeDriver final : public NodeCommandPort {
   /// because controller and node refer to each other.
   void Join(NodeReportPort& controller) { controller_ = &controller; }
 
-  /// Compares the jobs that the controller considers active with the runs on this node. `was_rebooted`: no earlier
-  /// process is alive. Called once, when the node starts. Fails if the run records cannot be read.
+  /// Compares the jobs that the controller considers active with the runs on this node, and takes these over.
+  /// `was_rebooted`: the machine has rebooted, so no earlier process is alive. Called once, when the node starts. Fails
+  /// if the run records cannot be read.
   Status AdoptRuns(bool was_rebooted);
   /// Makes the same comparison as AdoptRuns, on a node that has kept running while the controller restarted. Repeats
   /// events that the controller may have missed, and ends runs that the controller does not know.
   void Reconcile();
-  /// Finds runs whose supervisor was killed or whose report was lost, and ends adopted runs at their limit. Call about
-  /// once a second.
+  /// Finds runs whose supervisor was killed or whose report was lost. Ends runs without a supervisor at their time
+  /// limit. Call about once a second.
   void CheckSupervisors();
 
   void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;

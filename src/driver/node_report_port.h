@@ -32,7 +32,8 @@ class NodeReportPort {
 
   // Events on this node. The run record on disk is kept until a ForgetCommand names the run.
 
-  /// A gang's node allocation is prepared and waits for a GoCommand. The gang's other nodes reach it at `port` (TCP).
+  /// Reports that the part of a multi-node job on this node is prepared and waits for a GoCommand. The job's other
+  /// nodes reach it at the TCP port `port`.
   virtual void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) = 0;
   /// The start of a run is delayed by `why`: "waits up to 10 s for directory '/home/ada/logs' of its output file, ...".
   /// Later OnStarted or OnExited is called for the run.

@@ -38,9 +38,9 @@ bool Suits(GpuSet gpus, const GpuChoice& choice);
 /// Returns the size of the largest subset of `gpus` that satisfies the topology, whether required or preferred.
 int MostInOneDomain(GpuSet gpus, const GpuChoice& choice);
 
-/// Returns sets of `count` GPUs that satisfy the topology of `choice`. Each set starts from one element of `order` and
-/// adds the first elements of `order` that are compatible. result[i] holds indices into `order`, ascending. Both
-/// topologies are pairwise relations, and on real nodes connected GPUs have the same partners, so no set is missed.
+/// Returns sets of `count` GPUs that meet the topology of `choice`. Each set starts from one GPU of `order` and adds
+/// the first GPUs of `order` that may be used together with it. result[i] has indices into `order`, ascending. On real
+/// nodes, connected GPUs have the same partners, so no set is missed.
 std::vector<std::vector<std::size_t>> GrownSets(std::span<const int> order, int count, const GpuChoice& choice);
 
 /// Returns a rank by which GPUs are preferred, lower first: computed from `draw` for kRandom, otherwise the GPU's

@@ -69,7 +69,7 @@ struct ManagedTenant {
   bool is_away() const { return record.is_parked || relocation != nullptr || !returning.empty(); }
 };
 
-/// Converts the terms that the node sent for a tenant into the planner's form.
+/// Converts a tenant's memory and compute settings, as the node's daemon or agent sent them, into the planner's form.
 sharing::Share ShareOf(const wire::KeeperAdd& terms);
 /// Returns the initial values of the tenant's devices for its shared-memory page. `uuids`: the UUIDs of its GPUs. All
 /// gates are shut, and the memory ceilings have their defaults.

@@ -267,8 +267,8 @@ void Relocations::EndRelocation(TenantId id, Passage passage, const std::vector<
   }
   shared_.Record(*kept);
   if (record.is_lost) {
-    // Its GPU memory is damaged, so further GPU work would be wrong. Its calls fail, which usually ends its processes
-    // and frees the GPU.
+    // The tenant's GPU memory is damaged, so further GPU work would give wrong results. From now on its CUDA calls
+    // fail, which usually ends its processes and frees the GPU.
     kept->tenant->SetAllGates(share::kLost);
     pending_.Fail(*kept, std::nullopt, kept->trouble);
     EndLoss(*kept);

@@ -142,8 +142,8 @@ void SliceTenants::OnMade(TenantId id, const Result<Slices::Made>& made) {
   for (const std::uint64_t request : std::exchange(sliced.pending, {})) AnswerAdded(request, sliced);
 }
 
-// Its job may be using the instance, so nothing is destroyed. The problem is reported, and the instance is adopted once
-// the driver shows it again.
+// Handles a MIG instance of an earlier keeper that was not found. Its job may be using it, so nothing is destroyed. The
+// problem is reported, and the instance is taken over once the driver shows it again.
 void SliceTenants::OnAdoptedNotMade(Sliced& sliced, const Error& why) {
   const bool is_lost = why.code == ErrorCode::kNotFound;
   sliced.is_lost = is_lost;

@@ -84,9 +84,10 @@ class SliceTenants {
   void AnswerAdded(std::uint64_t id, const Sliced& sliced);
   void Unmake(TenantId id, Sliced& sliced);
   void OnUnmade(const Slices::Unmade& unmade);
-  /// Asks the planner to move all tenants away from the GPU. OnReady is called when the GPU is empty.
+  /// Asks the planner to move all other tenants away from the GPU, so that it can be divided. OnReady is called when
+  /// the GPU is empty.
   void TakeGpu(GpuIndex gpu);
-  /// Returns the GPU to the planner if it has no instances left.
+  /// Lets other tenants use the GPU again if it has no MIG instances left.
   void GiveBack(GpuIndex gpu);
 
   // slice_tenants_state.cc

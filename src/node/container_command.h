@@ -54,9 +54,9 @@ Result<ContainerCommand> MakeContainerCommand(const ContainerPlan& plan, const C
 /// holds for variables of divvy, Slurm, CUDA and similar.
 bool GoesIntoContainers(std::string_view name);
 
-/// Converts `visible`, a CUDA_VISIBLE_DEVICES value with host indices, to UUIDs. They identify the same GPUs in a
-/// container that does not have all of them. `indices` and `uuids` list the job's GPUs in the same order. Entries that
-/// are not in `indices` stay unchanged.
+/// Converts `visible`, a CUDA_VISIBLE_DEVICES value with host indices, to UUIDs. In a container that does not have all
+/// GPUs, indices would mean other GPUs, but UUIDs do not. `indices` and `uuids` list the job's GPUs in the same order.
+/// Entries that are not in `indices` stay unchanged.
 std::string VisibleByUuid(std::string_view visible, std::string_view indices, std::string_view uuids);
 
 /// Returns the names of the job's GPUs in the Container Device Interface (CDI). `descriptions`: the texts of the

@@ -34,7 +34,7 @@ class Lease {
   /// Returns when the lease ends if the controller answers no further heartbeat.
   Duration ends() const { return renewed_ + terms_.lease; }
   bool has_ended(Duration now) const { return is_begun_ && now >= ends(); }
-  /// Returns true if this node's jobs must be stopped.
+  /// Returns true if this node's jobs must be stopped, because the lease has ended and its terms demand that.
   bool is_fenced(Duration now) const { return terms_.stops_jobs && has_ended(now); }
 
   /// Returns the lease as one line (model/lease_note.h), for an agent that restarts before the machine reboots, and for

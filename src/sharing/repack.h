@@ -52,9 +52,9 @@ Duration MoveCost(const PackProblem& problem, std::size_t number, const std::vec
 /// or stays against its constraints.
 std::optional<Duration> PlanCost(const PackProblem& problem, const std::vector<std::vector<int>>& to);
 
-/// Returns the sets of GPUs that tenant `number` may move to; devices keep their GPU where possible. Sorted by cost
-/// (last criterion for a tenant without GPUs), then sets without other tenants, preferred sets, fewer other tenants,
-/// lowest cost, lowest GPUs.
+/// Returns the sets of GPUs to which tenant `number` may move; devices keep their GPU where possible. The sets are
+/// sorted by cost (for a tenant without GPUs, cost comes almost last). Then come sets without other tenants, preferred
+/// sets, those with fewer other tenants, those with lower cost, and those with lower GPU indices.
 std::vector<std::vector<int>> PlacesOf(const PackProblem& problem, std::size_t number);
 
 /// Returns the cheapest plan, or nullopt if there is none. Ties follow the order of PlacesOf; the same problem gives

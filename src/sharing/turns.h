@@ -39,12 +39,13 @@ class Turns {
   /// Adds a tenant to those that use the GPU in turns. `weight`: its compute request; `limit`: its compute limit. A
   /// repeated call changes these values.
   void Add(TenantId id, GpuShare weight, GpuShare limit, bool is_interactive, Time now);
-  /// The tenant ended or left this GPU; its work in flight is over.
+  /// Removes a tenant that has ended or left this GPU; none of its work is on the GPU any more.
   void Remove(TenantId id, Time now);
-  /// The tenant waits at its gate, or launched work while the gate was open.
+  /// Reports that the tenant wants to use the GPU: one of its programs waits for its turn, or has launched work during
+  /// it.
   void OnWants(TenantId id, Time now);
-  /// The tenant has no waiting calls and its device work is done (it sent kYield, or its counters show it). It gives
-  /// the turn away.
+  /// Reports that the tenant has no program that waits for the GPU and no unfinished work there. It gives its turn
+  /// away.
   void OnIdle(TenantId id, Time now);
   /// The GPU has completed the work that the tenant launched before Decide ended its turn. Call this also if OnOverrun
   /// has stopped waiting for that work.

@@ -33,7 +33,7 @@ struct FillOptions {
   unsigned threads = 1;
   /// If a job with GPUs fits nowhere, up to this many others may be moved for it. Published experiments move none.
   int moves_per_job = 0;
-  /// Called after each run, from any thread but never from two at the same time.
+  /// Optional. Called after each run, from any thread, but never from two threads at the same time.
   std::function<void()> on_run_done;
 };
 

@@ -64,7 +64,8 @@ class Halving {
   /// Returns how many trials have reached this rung. Only for kAsha and kAshaPromotion.
   std::size_t ReachedRung(std::size_t rung) const { return rung < rungs_.size() ? rungs_[rung].size() : 0; }
 
-  /// How many trials one pass over all brackets of Hyperband has.
+  /// Returns how many trials Hyperband starts in all of its brackets together, before it begins with the first bracket
+  /// again.
   static std::uint32_t TrialsOfHyperband(const HalvingRule& rule);
 
  private:

@@ -51,7 +51,8 @@ class NodeRegistry {
   /// Sets labels of a node, such as "rack" -> "r1". An empty value removes the label; labels that are not named stay.
   /// Returns the row to store. Fails if the node is unknown or a label is not valid.
   Result<Setting> Label(const std::string& name, const std::map<std::string, std::string>& labels);
-  /// Announces the certificate that the node will use next. Until it is used, both are accepted.
+  /// Records the fingerprint of the certificate that the node will use next. Until it uses it, the old and the new
+  /// certificate are accepted. Returns the row to store.
   Result<Setting> Renew(const std::string& name, const std::string& next_fingerprint);
   /// Records that the node has sent a heartbeat under these lease terms, so that it follows them. Returns the row to
   /// store.

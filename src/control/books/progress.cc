@@ -23,7 +23,7 @@ Result<std::int64_t> DoneBy(const ProgressReport& report) {
   if (report.fraction.has_value() == has_steps)
     return InvalidArgument("progress is either a fraction (0.35) or steps of a total (1200/100000)");
   if (!has_steps) {
-    // Also rejects NaN.
+    // The negated condition also rejects NaN.
     if (!(*report.fraction >= 0 && *report.fraction <= 1))
       return InvalidArgument("progress is a fraction: a number from 0 to 1");
     return static_cast<std::int64_t>(std::llround(*report.fraction * static_cast<double>(Progress::kAll)));

@@ -88,7 +88,7 @@ class ReservationRegistry {
   /// Returns the reservation with this number or name; fails if there is none.
   Result<GpuReservation> Find(std::string_view which) const;
   Setting Remove(std::uint64_t number);
-  /// Removes reservations that have no future occurrence; returns the store's rows.
+  /// Removes reservations that have no future occurrence. Returns the changed rows to store.
   std::vector<Setting> DropPast(Time now);
 
   /// Loads a row of the store. Returns false if its key is not one of this registry. A row that cannot be read is

@@ -22,13 +22,14 @@ Duration Rounded(Duration predicted);
 
 class RuntimePredictor {
  public:
-  /// Registers a live job, or an array for all its elements. `shape`: ShapeOf its command; empty if unknown.
+  /// Registers a live job, or an array for all its elements, so that its run time can be predicted. `shape`: its
+  /// command without the parts that change between runs (ShapeOf); empty if unknown.
   void Know(const JobRecord& record, std::string shape);
   void Forget(JobId job);
   /// Predicts the job's run time from those of similar jobs. Returns 0 if none has run.
   Duration Predict(const JobRecord& record);
   std::optional<core::RunSpread> Spread(const JobRecord& record) const;
-  /// Records that a live job, or an element of a live array, has ended.
+  /// Learns from a run: a live job, or an element of a live array, has ended after running for the time `ran`.
   void Ran(const JobRecord& record, Duration ran);
   /// Records a job that ended before this daemon started.
   void RanBefore(const JobRecord& record);

@@ -60,7 +60,7 @@ namespace divvy {
 
 class Controller {
  public:
-  /// `seed` determines the draws of random placement: the same seed and facts give the same history.
+  /// `seed`: for the random numbers of random placement; with the same seed and the same events, the same happens.
   Controller(Policy policy, Limits limits, std::uint64_t seed);
   // The owners refer to each other.
   Controller(const Controller&) = delete;
@@ -175,8 +175,8 @@ class Controller {
     return fraction_commands_.FindTenant(id, caller, verb);
   }
   using Tenant = FractionPlanner::Tenant;
-  /// Reports which tenants of a node's shared GPUs cannot be migrated, and their GPUs. Call after any change. Returns
-  /// whether the set of tenants that cannot be migrated has changed.
+  /// Sets which tenants of a node's shared GPUs cannot be migrated, and their GPUs. Call it after any change. Returns
+  /// true if the set of these tenants has changed.
   bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants) {
     return fractions_.OnTenants(node, tenants);
   }
@@ -274,7 +274,7 @@ class Controller {
 
   // --- Reservations ---------------------------------------------------------------
 
-  /// How far ahead the engine reserves resources for occurrences.
+  /// How far ahead resources are reserved for the occurrences of reservations.
   static constexpr Duration kReservationHorizon = ReservationPlanner::kReservationHorizon;
   /// Makes a reservation of GPUs; for administrators only. Fails if there is no room for an occurrence within
   /// kReservationHorizon, and names what is in the way.
@@ -409,7 +409,7 @@ class Controller {
   /// Runs a scheduling cycle: starts the jobs that can start, and decides about preemption and reservations. Cheap if
   /// nothing has changed.
   void Decide(Time now);
-  /// When Decide must be called next without another event; kNever: not needed.
+  /// Returns when Decide must be called next even if nothing happens; kNever if it need not.
   Time next_wakeup() const { return effects_.next_wakeup(); }
 
   Effects TakeEffects() { return effects_.Take(); }

@@ -17,8 +17,8 @@ Reason StateReason(const Controller& controller, const JobRecord& record, FirstB
 /// Like Controller::WaitingReason, but faster for many jobs at the same moment: they share `blockers`.
 Reason WaitingReasonOf(const Controller& controller, const JobRecord& record, FirstBlockers& blockers);
 
-/// Replaces engine names in `blocker`: the engine knows team and user limits as groups, and advance
-/// reservations by their ids in the engine.
+/// Replaces names in `blocker` by those that users know. The scheduling engine has limits of teams and users as groups,
+/// and advance reservations under ids of its own.
 void NameBlocker(const Controller& controller, core::Blocker& blocker);
 /// Shortens "group team vision" to "team vision", and "group user ada" to "user ada".
 std::string WithTeamNames(std::string text);

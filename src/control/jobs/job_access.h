@@ -34,7 +34,8 @@ class JobAccess {
   }
   /// Checks that the caller may do this (`verb`) to the job (see Controller::Authorise).
   Status Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const;
-  /// Returns the record of a live job that the caller may `verb`. An array element gets a record of its own.
+  /// Returns the record of a live job, if the caller may do this (`verb`) to it. An array element gets a record of its
+  /// own.
   Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb);
   /// Returns the running job that a report from within it is about. `attempt`: the run that reports; 0: the current
   /// one.

@@ -45,12 +45,12 @@ class JobLifecycle {
   /// ends too.
   void Finish(JobRecord& record, JobState state, Reason reason, Time now);
   void FinishArrayIfDone(JobId array, Time now);
-  /// Puts a job back into the queue after a run, from `begin` on.
+  /// Puts a job back into the queue after a run. It may start from `begin` on.
   void QueueAgain(JobRecord& record, Time begin, Reason reason, Time now);
   /// Removes the job from the scheduler, whether it waits or runs.
   void LeaveCluster(const JobRecord& record);
-  /// Updates the jobs whose dependencies the change of this job can decide, and cancels those that can never start.
-  /// `changed` may have ended.
+  /// Updates the jobs that depend on the job `changed`, which has changed or ended, and cancels those that can never
+  /// start.
   void ResolveDependents(const JobRecord& changed, Time now);
   /// Ends waiting jobs that can no longer meet their deadline.
   void EndLate(Time now);

@@ -265,7 +265,8 @@ Result<std::string> RunAdoption::Adopt(JobId id, const Caller& caller, Time now)
   record.array = JobId();
   record.array_index = record.array_ordinal = 0;
   record.queued_at = record.waits_since = record.submitted;
-  // It cannot be started again as it was: a run record contains neither its environment nor its script.
+  // The job can run only once: it cannot be started again as it was, because a run record has neither its environment
+  // nor its script.
   record.is_run_once = true;
   record.retries = 0;
   JobSpec spec = run.spec;

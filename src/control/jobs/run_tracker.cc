@@ -154,8 +154,8 @@ void RunTracker::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
   // Only the first node of a multi-node job starts the user's program at this moment, so reports of the other nodes do
   // not count.
   if (found->second.node != node || (!found->second.gang.empty() && !found->second.was_let_go)) return;
-  // Not persisted at once: a restart learns it from the run record, and this saves one commit per job, a fifth of its
-  // cost.
+  // The start is not stored at once: after a restart, the controller learns it from the run record. This saves one
+  // commit per job, a fifth of the job's cost.
   found->second.state = JobState::kRunning;
   found->second.started = at;
   found->second.reason = found->second.start_reason;

@@ -51,8 +51,9 @@ class Sweeps {
 
   /// Records that a job has ended. The next Follow decides the consequences for its sweep.
   void OnFinished(const JobRecord& ended);
-  /// Carries out what follows from ended trials, ends sweeps whose last trials are paused, and drops sweeps that ended
-  /// before a trial began. Cost: O(sweeps), and O(trials) for those whose trials have all begun.
+  /// Carries out the consequences of ended trials for other trials. Ends sweeps of which only paused trials are left,
+  /// and forgets sweeps that ended before a trial began. Cost: O(sweeps), and O(trials) for those whose trials have all
+  /// begun.
   void Follow(Time now);
 
   /// Loads a row of the store. Returns false if its key is not one of sweeps. A row that cannot be read is ignored.

@@ -18,12 +18,13 @@ Status CheckDeadline(Time end_by, Duration time_limit, Time begin, Time now);
 /// Shortens the limit of a run to the job's deadline. Returns whether this changes its limit by more than a moment.
 /// Requires: the job has just started, or is about to.
 bool CutToDeadline(JobRecord& record);
-/// Restores the limit after a run, because the next run may be longer.
+/// Restores the job's own time limit after a run that CutToDeadline has shortened, because the next run may be longer.
 void RestoreLimit(JobRecord& record);
 
 class DeadlineWatch {
  public:
-  /// Call when a job with a deadline starts to wait, or its deadline or limit changed.
+  /// Watches a waiting job with a deadline. Call it when the job begins to wait, or its deadline or time limit has
+  /// changed.
   void Watch(const JobRecord& record);
   /// Returns a job that can no longer start in time to meet its deadline, and forgets it; nullopt if there is none. The
   /// job may have started, ended or changed meanwhile.

@@ -50,7 +50,7 @@ class EffectRecorder {
   void Announce(const JobRecord& record, const Reason& text) {
     effects_.changes.push_back({record.id, record.state, text, record.array_count > 0});
   }
-  /// Notifies watchers that GPUs have changed; the daemon words the message.
+  /// Notifies clients that watch for changes that the state of GPUs has changed.
   void AnnounceGpus() { effects_.changes.push_back({JobId(), JobState::kQueued, ""}); }
   /// Adds an entry to the history and notifies watchers: "GPU 3 works again".
   void AnnounceMachineEvent(const std::string& text, Time now);
@@ -69,7 +69,7 @@ class EffectRecorder {
 
   // --- The controller ------------------------------------------------------------------------------------------
 
-  /// Returns the effects since the last call.
+  /// Returns what was recorded since the last call: rows to store, commands to nodes, and notifications.
   Effects Take();
   /// Begins a trial: returns the effects recorded so far, and continues with none. Restore gives them back and drops
   /// the effects of the trial, except its requests for wake-ups.

@@ -32,7 +32,7 @@ class FractionPlanner {
   /// Controller::OnTenants).
   bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants);
   void ForgetNode(NodeIndex node) { tenants_.erase(node); }
-  /// Call when the job's GPUs become free or its size changes: Pack then looks at its node again.
+  /// Call this when the job's GPUs become free or its size changes. Pack then plans its node again.
   void Loosen(const JobRecord& record);
   /// Plans again on which GPUs GPU fractions are counted, on the nodes where something has changed.
   void Pack();

@@ -18,7 +18,7 @@ namespace divvy {
 
 class GangLaunches {
  public:
-  /// All nodes of a gang must prepare their parts within this time; otherwise the launch is rolled back.
+  /// All nodes of a multi-node job must prepare their parts within this time; otherwise the launch is rolled back.
   static constexpr Duration kPrepareWithin = std::chrono::seconds(60);
 
   GangLaunches(JobTable& jobs, EffectRecorder& effects) : jobs_(jobs), effects_(effects) {}

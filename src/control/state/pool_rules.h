@@ -63,8 +63,9 @@ class PoolRules {
   std::vector<std::string> OpenPools(const JobRecord& record) const;
   /// Returns true if the job names several pools and one of them has limits.
   bool NamesLimitedPools(const JobRecord& record) const;
-  /// Returns why pools block the job even if everything were free; empty if they do not. The text says whom the job
-  /// waits for, as the texts of unmet dependencies do: "an administrator: pool a starts no jobs: ...".
+  /// Returns why the rules of its pools keep the job from starting even if all GPUs were free; empty if they do not.
+  /// The text says whom the job waits for, as the texts of unmet dependencies do: "an administrator: pool a starts no
+  /// jobs: ...".
   std::string PoolBar(const JobRecord& record) const;
   std::vector<std::string> ClosedPools(const JobRecord& record) const;  ///< See Controller.
   /// Returns the groups in which the job counts for the limits of pools: that of the pool in which it runs or, while it

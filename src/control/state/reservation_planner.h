@@ -19,7 +19,7 @@ namespace divvy {
 
 class ReservationPlanner {
  public:
-  /// How far ahead occurrences are reserved.
+  /// How far ahead resources are reserved for the occurrences of reservations.
   static constexpr Duration kReservationHorizon = std::chrono::hours(24 * 8);
 
   ReservationPlanner(Scheduler& scheduler, EffectRecorder& effects, const NodeTable& nodes, const TeamRegistry& teams)
@@ -34,8 +34,8 @@ class ReservationPlanner {
   std::vector<PlannedOccurrence> OccurrencesAhead(const GpuReservation& reservation, Time now) const;
   std::optional<std::uint64_t> NumberOfReservation(std::uint64_t advance) const;
 
-  /// Reserves resources for occurrences that have come within the horizon, and drops those that are over. Cheap before
-  /// next_change.
+  /// Reserves resources for occurrences that begin within kReservationHorizon, and drops those that are over. Cheap
+  /// before next_change.
   void Follow(Time now);
   /// Returns when Follow must be called next; kNever if there are no reservations.
   Time next_change() const { return next_change_; }

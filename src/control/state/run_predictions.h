@@ -36,8 +36,8 @@ class RunPredictions {
   const RunTimes& run_times() const { return run_times_.run_times(); }
   const ThroughputModel& speeds() const { return speeds_; }
 
-  /// Returns waiting jobs whose predictions have changed; the caller puts them into the queue again. Sweeps the queue
-  /// at most once a minute, in bounded steps.
+  /// Returns waiting jobs whose predicted run times have changed; the caller updates them in the queue. Goes through
+  /// the queue at most once a minute, in several calls.
   std::vector<JobId> Sweep(Time now);
   /// Returns when Sweep must be called next.
   Time next_sweep() const;

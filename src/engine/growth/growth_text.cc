@@ -147,7 +147,7 @@ std::vector<GrowthBlocker> WhyNoNode(const GrowthInput& input, const GrowthDecis
   std::vector<std::optional<GrowthBlocker>> closest(catalogue.providers().size());
   std::vector<Usage> usage;
   for (ProviderIndex p = 0; p < closest.size(); ++p) usage.push_back(UsageOf(input, decision, p));
-  // Offers are compared in the order of their price per GPU, so that of equally suitable ones the cheapest is named.
+  // Compares offers in the order of their price per GPU, so that of equally suitable ones the cheapest is named.
   for (const OfferIndex offer : catalogue.by_value()) {
     const ProviderIndex provider = catalogue.offers()[offer].provider;
     GrowthBlocker blocker = BlockerOf(input, decision, demand, offer, usage[provider]);

@@ -35,9 +35,10 @@ class RunningDemand {
 
   void Add(const Shape& shape);
   std::int64_t seen() const { return seen_; }
-  /// The sum of the weights: the number of submissions, with older ones weighted less.
+  /// Returns the number of submissions counted, where older ones count less.
   double Requests() const;
-  /// Weights scaled to integers that sum to about 2^20. Shapes that would round to 0 are left out.
+  /// Returns the demand with weights scaled to integers whose sum is about 2^20. Shapes whose weight would be 0 are
+  /// left out.
   Demand Snapshot() const;
 
  private:

@@ -66,7 +66,8 @@ ShapeIndex Fleet::Know(const Shape& shape) {
   return index;
 }
 
-// On an empty cluster most nodes rate the same, and on a full one most have no room: both are skipped.
+// Rates all nodes for a shape. On an empty cluster most nodes have the same rating, and on a full one most have no
+// room; both cases are skipped.
 std::optional<ScoreIndex> Fleet::RateAll(const Shape& shape) {
   std::optional<std::vector<Score>> scores;
   constexpr std::size_t kMostKnown = 64;

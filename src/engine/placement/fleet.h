@@ -41,7 +41,8 @@ class Fleet {
 
   /// Returns the best node and its GPUs, or nothing if the shape fits nowhere.
   std::optional<Spot> Find(ShapeIndex shape);
-  /// Returns a random fitting node and random GPUs there, uniformly if the draws are uniform.
+  /// Returns a random node on which the shape fits, and random GPUs there. `node_draw`, `gpu_draw`: random numbers that
+  /// determine the choice.
   std::optional<Spot> FindAnywhere(ShapeIndex shape, std::uint64_t node_draw, std::uint64_t gpu_draw);
 
   /// Subtracts what the shape needs from the node of `spot`. Requires: the shape fits there.

@@ -51,10 +51,10 @@ bool MigFitsAt(const MigCut& cut, MigProfile profile, int start);
 bool MigFits(const MigCut& cut, MigProfile profile);
 /// Marks the slices of a new instance as used. Requires: the instance fits at this start (MigFitsAt).
 void MigTake(MigCut& cut, MigProfile profile, int start);
-/// Undoes MigTake.
+/// Marks the slices of an instance as free again, which MigTake has marked as used.
 void MigRelease(MigCut& cut, MigProfile profile, int start);
 
-/// Returns how many instances of `profile`, and no others, still fit.
+/// Returns how many more instances fit if all of them are of this profile.
 int MigRoom(const MigCut& cut, MigProfile profile);
 
 /// Returns the slice at which a new instance of `profile` starts. The start is chosen so that it leaves room for the

@@ -161,7 +161,7 @@ bool FitsOn(const NodeState& node, const Shape& shape, const GpuPlace& place);
 /// Subtracts what the request needs from the node's free room. Requires: the request fits, and `place` has shape.gpus
 /// GPUs with enough room each, or a valid start for a MIG instance.
 void Take(NodeState& node, const Shape& shape, const GpuPlace& place);
-/// Undoes Take.
+/// Adds what the request needs to the node's free room again: the reverse of Take.
 void Release(NodeState& node, const Shape& shape, const GpuPlace& place);
 
 /// Subtracts the GPU room that the request needs on these GPUs, but not below 0. Free CPUs and memory stay the same.

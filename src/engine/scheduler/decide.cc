@@ -343,7 +343,8 @@ Decided Scheduler::Decide(Time now, const NameMember& name) {
     job.request = entry.request;
     job.queued_at = entry.queued_at;
     job.speeds = entry.speeds;
-    // The entry counts as a user of its limits until its last member has left; each started member is another user.
+    // A waiting entry counts as using its groups' limits until its last job has started; each started job counts in
+    // addition.
     for (const GroupName& group : Normalised(entry.groups)) caps_.Use(core_, group);
     if (entry.count == 1) LeaveCaps(entry.groups);
     KeepRequest(start.entry, job.id, entry.count == 1);

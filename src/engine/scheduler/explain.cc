@@ -133,7 +133,8 @@ class Completion {
   }
 
  private:
-  // Also finds what the core does not look at: fractions, slices and components.
+  // Adds the blocker of a request that no node can ever fulfil. Unlike the core of the engine, this also checks GPU
+  // fractions, MIG instances and components.
   void RefuseImpossible(std::vector<core::Blocker>& blockers) const {
     const Status status = CheckFeasible(scheduler_, entry_.request, entry_.pool);
     if (status) {

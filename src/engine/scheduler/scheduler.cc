@@ -380,7 +380,8 @@ void Scheduler::AdoptInCore(const RunningJob& job) {
   known.predicted = job.predicted;
   known.preemptible = PreemptibleOf(job.preemptible, job.request);
   known.caps = UseCaps(job.groups, job.is_cpu_job());
-  // Its original request determines where it may continue after a migration (Policy::preemption.consolidates).
+  // The job's original request is kept, because it determines where the job may continue if it is moved
+  // (Policy::preemption.consolidates).
   const std::vector<NodeResources> places = PartPlaces(job.request, job.places());
   core::ResourceRequest resources =
       UseRequest(job.id, RequestOfPlaces(job.request, places), job.request, job.pool, job.speeds);

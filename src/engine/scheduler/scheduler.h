@@ -49,10 +49,11 @@ class Scheduler {
   /// includes all GPUs that jobs hold.
   void SetCapacity(NodeCapacity capacity) { SetNode(kOwnNode, facts_.node(kOwnNode).attributes, std::move(capacity)); }
   /// Sets an existing node, or adds the node of the next number. Requires: `capacity` includes all GPUs that jobs hold.
-  /// Usually cheap for a new node, and for a change of nothing but its name, features or pools. A change of its
-  /// capacity, rack or block rebuilds the core from all facts.
+  /// Usually cheap for a new node, and if only its name, features or pools change. If its capacity, rack or block
+  /// changes, the scheduler's internal state is built again from all facts.
   void SetNode(NodeIndex node, NodeAttributes attributes, NodeCapacity capacity);
-  /// `idle_reason`: why the node takes no new work: "node n2 is cordoned: disk". Running jobs stay.
+  /// Sets whether the node takes new work. `idle_reason`: why it takes none, such as "node n2 is cordoned: disk".
+  /// Running jobs stay.
   void SetTakesWork(NodeIndex node, bool takes_work, std::string idle_reason);
   void SetAvailability(NodeIndex node, GpuIndex gpu, GpuAvailability availability);
   void SetGroupLimits(const GroupName& group, GroupLimits limits);
@@ -73,8 +74,8 @@ class Scheduler {
   /// Adds a running job that was not waiting (adoption after a restart).
   void Adopt(RunningJob job);
   void SetKnownEnd(JobId running, Time end);
-  /// Sets the end that is predicted for this very job. Valid until the job is resized. Affects estimates only, no
-  /// reservation.
+  /// Sets the end that is predicted for this job from its own progress. Valid until the job is resized. It affects only
+  /// estimates, not reservations.
   void SetPredictedEnd(JobId running, Time end);
   void SetName(JobId running, std::string name);
   /// Records that the job was told to end, for whatever reason, so that its resources will be free soon.
@@ -199,7 +200,7 @@ class Scheduler {
   /// Counts the node filters of the waiting `entry` as used by its started member `job`, too. If that `is_last`, the
   /// entry itself no longer uses them.
   void KeepRequest(JobId entry, JobId job, bool is_last);
-  /// Passes changed node classes of `classifier_` on to the core.
+  /// Passes changes of the node classes on from `classifier_` to the core of the engine.
   void FollowNodeClasses() const;
   std::shared_ptr<const placement::Scorer> MakeScorer() const;
   void RecordDemand(const core::ResourceRequest& resources, std::uint32_t count);

@@ -13,8 +13,8 @@
 
 namespace divvy {
 
-/// Compiles `request` with `gpus` GPUs into one task; for a job on several nodes into one task per node, or one per
-/// task of the job. CPUs and memory are rounded up to the core's units.
+/// Returns `request`, with `gpus` GPUs, in the form that the core of the engine uses: with one task or, for a job on
+/// several nodes, one task per node or per task of the job. CPUs and memory are rounded up to the core's units.
 core::ResourceRequest ResourceRequestOf(const Request& request, PlacementStrategy placement, int gpus);
 /// Returns what the job holds on a node where `tasks` of its tasks run. `parts`: for a heterogeneous job, what each
 /// component has there.
@@ -23,11 +23,11 @@ NodeResources PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int t
 /// Groups task placements by node, in order of first appearance. `resources`: the request that was placed.
 std::vector<NodeResources> PlacesOf(const Request& request, const core::ResourceRequest& resources,
                                     const std::vector<core::TaskPlacement>& placements);
-/// For a heterogeneous job, splits each place into one place per part, in component order. Other jobs' places are
-/// returned unchanged.
+/// For a heterogeneous job, splits what it holds on each node into one place per component. The places of other jobs
+/// are returned unchanged.
 std::vector<NodeResources> PartPlaces(const Request& request, const std::vector<NodeResources>& places);
-/// Reconstructs the request of a running job from its places (see PartPlaces): exactly what it holds, with one task
-/// group for each run of equal places.
+/// Reconstructs the request of a running job from its places (see PartPlaces): exactly what it holds. Consecutive equal
+/// places become one group of tasks.
 core::ResourceRequest RequestOfPlaces(const Request& request, const std::vector<NodeResources>& places);
 
 /// Returns the GPUs of a place, or the memory slices of its MIG instance, in the form that the core of the engine uses.

@@ -46,7 +46,8 @@ class DriverHelpers {
   /// Queries the checkpoint state of a process. This and the following functions return at once, and call `then`
   /// exactly once later. An error has the driver's message and the pid.
   void Ask(std::int64_t pid, std::function<void(Result<DriverState>)> then);
-  /// Waits for the process's work on the GPU. From then on, calls that submit more work block.
+  /// Locks a process for a checkpoint: waits until its work on the GPU is done; from then on, calls of the process that
+  /// submit work block.
   void Lock(std::int64_t pid, Duration timeout, Ended then);
   /// Returns the timeout for a call that moves this many bytes: twice the time that the slowest link needs.
   static Duration TimeoutFor(std::uint64_t bytes);
@@ -99,8 +100,8 @@ class DriverHelpers {
 /// Returns the command line of a helper process. `library`: the path of a stand-in for libcuda.so.1; empty: the
 /// driver's own library.
 std::vector<std::string> CheckpointHelperCommand(const std::string& library);
-/// Entry point of the helper process. Reads one call per line from `fd` and answers each with "ok VALUE" or "error
-/// TEXT", until the peer closes it.
+/// Entry point of the helper process. Reads one driver call per line from the socket `fd` and answers each with "ok
+/// VALUE" or "error TEXT", until the keeper closes it.
 int CheckpointHelperMain(int fd, const std::string& library);
 
 }  // namespace divvy::keeper

@@ -20,8 +20,9 @@ class HostMemory {
   /// Returns how much host memory may still be used: the available memory minus a reserve of one tenth of the total.
   /// std::nullopt if unknown.
   std::optional<Bytes> Room() const;
-  /// Returns the smallest free amount in any of the process's cgroups up to the root (v2 and the v1 memory controller).
-  /// Inactive file cache does not count as used. std::nullopt if none has a limit.
+  /// Returns how much more host memory the process may use by the limits of its cgroups: the smallest free amount of
+  /// any up to the root (cgroups v2, and the v1 memory controller). Inactive file cache does not count as used.
+  /// std::nullopt if none has a limit.
   std::optional<Bytes> RoomOf(std::int64_t pid) const;
 
  private:

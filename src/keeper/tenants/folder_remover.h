@@ -18,7 +18,8 @@ class FolderRemover {
 
   /// Renames the folder to PATH.gone.N at once and removes it soon after. Returns true if nothing is left at `path`.
   bool Remove(const std::string& path);
-  /// Returns true for a name given by Remove, or the temporary name of a folder under construction.
+  /// Returns true for the name of a folder that is not in use: one that Remove has renamed, or one that a keeper was
+  /// still creating.
   static bool IsLeftOver(const std::string& name);
 
  private:

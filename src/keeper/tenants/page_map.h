@@ -37,7 +37,7 @@ class PageMap {
   /// without the lock.
   bool Lock();
   void Unlock();
-  /// Takes the lock away from its holder: a process that died, or one that stopped while holding it.
+  /// Takes the page's lock away from a process that died or was stopped while it held the lock.
   void BreakLock();
 
  private:

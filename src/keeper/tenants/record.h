@@ -64,8 +64,7 @@ class Records {
     std::map<sharing::TenantId, std::string> troubles;  // Unreadable files and the reason. They stay in place.
   };
   Found ReadTenants() const;
-  /// Returns folders of tenants without a record, and leftovers of folders that a killed keeper was creating or
-  /// removing.
+  /// Returns the folders of tenants that have no record, and those that a killed keeper was creating or removing.
   std::vector<std::string> FoldersWithout() const;
 
  private:

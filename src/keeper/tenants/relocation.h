@@ -46,7 +46,8 @@ class Relocation {
 
   /// Begins the move. First waits for processes of the tenant that have not connected to this keeper yet.
   void Start();
-  /// Handles kDone: a process has copied its memory to the host, or back, as the last command to it said; or failed.
+  /// Handles a process's message kDone: it has copied its memory to the host, or back, as it was told, or this has
+  /// failed.
   void OnDone(Slot slot, const share::Message& done);
   /// Handles the end of one of the tenant's processes during the move.
   void OnGone(Slot slot);

@@ -136,10 +136,10 @@ class Tenant {
   std::size_t missing() const { return missing_.size(); }
   bool IsMissingAny(const std::set<std::int64_t>& pids) const;
 
-  /// Disconnects a process.
+  /// Closes the connection to a process and forgets it.
   void Drop(Slot slot);
-  /// Starts a new iteration of the loop. The number of messages per iteration is limited for each tenant, over all its
-  /// processes.
+  /// Call this at the start of each iteration of the event loop. In one iteration, only a limited number of messages is
+  /// read from all processes of a tenant together.
   void BeginTurn() { words_left_ = kWordsInATurn; }
 
  private:

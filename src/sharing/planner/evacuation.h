@@ -17,7 +17,8 @@ class Evacuation {
   void ReportUnusable();
   void EmptyWholes();
   void EmptyWithheld();
-  /// Moves tenants off GPUs whose requests exceed their capacity, after a resize or a loss of capacity.
+  /// Moves tenants away from a GPU on which they request more memory than it has, after a tenant was resized or the GPU
+  /// has lost capacity.
   void Uncrowd();
 
  private:

@@ -43,7 +43,8 @@ class MemoryCeilings {
   /// moment the ceiling is not lowered below `need`, so that the tenant can use the memory.
   void Grant(Tenant& tenant, unsigned device, Bytes ceiling, Bytes need);
 
-  /// Returns the lowest ceiling that the tenant's use and its recent grants allow.
+  /// Returns to how many bytes the tenant's ceiling on this device may be lowered: the memory in use, or what it was
+  /// granted a moment ago if that is more.
   Bytes FloorOf(const Tenant& tenant, unsigned device) const;
   /// Returns by how many bytes the ceilings of the tenants on the GPU, except `except`, could be lowered in total.
   Bytes Slack(GpuIndex gpu, const Tenant* except) const;

@@ -93,7 +93,7 @@ class NodeOccupancy {
   bool IsParkedWaiting() const;
   /// Returns when a job that had the whole GPU last left it; kNoTime if no such job has.
   Time WholeLeftAt(GpuIndex gpu) const;
-  /// Returns "" or a description of the violation.
+  /// Returns a description of the first inconsistency in the state; "" if there is none.
   std::string CheckInvariants() const;
 
  private:

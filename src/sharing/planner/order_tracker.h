@@ -23,7 +23,7 @@ class ActionTracker {
   };
 
   void BeginDecision();
-  /// Returns the orders since the last call.
+  /// Returns the orders and reports that were added since the last call.
   std::vector<IssuedAction> Take() { return std::exchange(actions_, {}); }
   void RemoveTenant(TenantId id);
 
@@ -44,7 +44,8 @@ class ActionTracker {
   /// Forgets the failure reported last for the job, so that the next one is reported even if its text is the same.
   void ForgetJobFailure(std::uint64_t job) { said_of_jobs_.erase(job); }
   void FailTenant(TenantId id, const std::string& why);
-  /// Like FailTenant, for a problem of the tenant's GPU. WithdrawGpuFailures withdraws it when the problem is gone.
+  /// Reports a problem of the tenant that comes from its GPU, like FailTenant. WithdrawGpuFailures withdraws the report
+  /// when the problem is gone.
   void FailForGpu(TenantId id, const std::string& why);
   void WithdrawGpuFailures();
 

@@ -35,10 +35,12 @@ class Repayment {
   /// Lowers each ceiling that is above its tenant's limit, but not below the memory in use. Frees memory on GPUs that
   /// are over their capacity, because the capacity changed or the driver itself uses more for the processes.
   void KeepBounds();
-  /// Makes memory that has already left a GPU available to tenants that wait for room there.
+  /// While a tenant is being parked, lowers its ceiling to what is still on the GPU, so that tenants that wait for room
+  /// there can use the rest.
   void LowerLeaving();
 
-  /// Returns true if a request waits for room on the GPU, so that nothing is lent there.
+  /// Returns true if a tenant waits for memory on the GPU that it is guaranteed. Then no memory is lent to others
+  /// there.
   bool IsClaimed(GpuIndex gpu) const { return claimed_.contains(gpu); }
   /// Returns true if the tenant was asked within the last Settings::memory_turn to free unused memory of its allocation
   /// pools.

@@ -47,7 +47,7 @@ class SharePlanner {
   /// Announces that `job` is about to start on all of these GPUs. Tenants are moved away, and Ready or Failed follows.
   /// After a restart, call it again for the same job: Ready is issued again.
   void AcquireExclusive(std::uint64_t job, GpuSet gpus);
-  /// The job has ended, or will not start.
+  /// Ends AcquireExclusive: the job has ended, or will not start. Tenants may use the GPUs again.
   void ReleaseExclusive(std::uint64_t job);
 
   // --- Facts about tenants -------------------------------------------------------------------------------------------
@@ -56,17 +56,19 @@ class SharePlanner {
   /// after a repack. Errors: an unknown GPU, two devices on one GPU, an invalid share, or planned requests that exceed
   /// a GPU.
   Status AddTenant(const Tenant& tenant);
-  /// Adds a tenant that existed before the keeper started, in the state that its page reports. If an operation was
-  /// interrupted, pass kHere (memory not evacuated yet) or kParked. Use parked_by kPlanner if it shall wake by itself.
+  /// Adds a tenant that existed before the keeper started, in the state that its shared-memory page reports. If a move
+  /// was interrupted, pass kHere if its memory is still on its GPUs, otherwise kParked. Set parked_by to kPlanner if it
+  /// shall wake without a command or a waiting program.
   Status LoadTenant(const Tenant& tenant);
   /// Removes a tenant whose processes have ended. Its open requests are dropped.
   void RemoveTenant(TenantId id);
-  /// Changes a tenant's share; orders follow. Errors as for AddTenant, with nothing changed. A decrease takes free
-  /// memory at once and the rest, borrowed from then on, as it is freed. `planned_gpus`: the new planned GPUs, as many
-  /// as the tenant has devices; std::nullopt keeps the present ones.
+  /// Changes a tenant's share; orders follow. Errors as for AddTenant, with nothing changed. If the share gets smaller,
+  /// memory that the tenant does not use is taken at once. The rest counts as borrowed and is taken as it is freed.
+  /// `planned_gpus`: the new planned GPUs, as many as the tenant has devices; std::nullopt keeps the present ones.
   Status Resize(TenantId id, const Share& share, std::optional<GpuSet> planned_gpus = std::nullopt);
-  /// Reports the memory in use. Call it before RequestMemory, and again when the gate closes for a move or park: that
-  /// value is the amount to restore. Ignored while the tenant is on the host.
+  /// Reports the memory that the tenant uses on its device number `device`. Call it before RequestMemory, and again
+  /// when the tenant's programs are blocked for a move or park: that value is the amount to restore later. Ignored
+  /// while the tenant is parked.
   void SetUse(TenantId id, unsigned device, Bytes used_and_residual);
   /// Reports how many bytes of a parking tenant are still on its GPU. Waiting tenants can use the freed part before
   /// parking ends. Ignored for all other tenants.
@@ -112,14 +114,14 @@ class SharePlanner {
 
   // --- Decisions -----------------------------------------------------------------------------------------------------
 
-  /// The order with this id has ended, as `done` says. Required once for each order that has an id.
+  /// Reports the result of the order with this id. Must be called once for each order that has an id.
   void OnDone(std::uint64_t action_id, const Done& done, Time now);
   /// The processes of a lost tenant have ended, and its damaged memory with them. The tenant remains, since its job may
   /// start new processes: it counts as parked with nothing to restore, and gets GPUs like a tenant that wakes. Ignored
   /// if the tenant is not lost.
   void OnLostEnded(TenantId id, Time now);
   std::vector<IssuedAction> Decide(Time now);
-  /// When to call Decide again without new facts; kNever if not needed.
+  /// Returns when Decide must be called again even if nothing was reported; kNever if it need not.
   Time next_decision() const;
 
   // --- Queries -------------------------------------------------------------------------------------------------------
@@ -135,9 +137,11 @@ class SharePlanner {
   /// Returns why a parked or arriving tenant is not on a GPU, or why a request has no answer yet; "" if neither
   /// applies.
   std::string WhyWaits(TenantId id) const;
-  /// Returns true while a move, park, wake or shrink is in flight, which may soon make room for waiting tenants.
+  /// Returns true while a tenant is being moved, parked, woken or asked to free memory, which may soon make room for
+  /// waiting tenants.
   bool IsAtWork() const;
-  /// Returns "" or a description of the violation. Re-derives every sum from the tenants.
+  /// Returns a description of the first inconsistency in the state; "" if there is none. Computes every sum again from
+  /// the tenants.
   std::string CheckInvariants() const;
 
  private:

@@ -26,8 +26,9 @@ class TenantMover {
   Room SendHome(Tenant& tenant);
   void StartPark(Tenant& tenant, ParkedBy by, const std::string& why);
   void StartWake(Tenant& tenant, const std::vector<GpuIndex>& to);
-  /// Starts the moves of a plan for `packing`. If the tenants block each other, parks one of them first, preferably one
-  /// on the GPUs `leaving`, unless `may_park` is false. Returns false if no order is in flight and none can be issued.
+  /// Starts the moves of a plan for the problem `packing`; `to` has the GPUs of each tenant. If the tenants block each
+  /// other, parks one of them first, preferably one on the GPUs `leaving`, unless `may_park` is false. Returns false if
+  /// no order is in flight and none can be issued.
   bool CarryOut(const NodePacking& packing, const std::vector<std::vector<int>>& to, GpuSet leaving,
                 bool may_park = true);
 

@@ -58,7 +58,7 @@ class ChaosHost final : public NodeCommandPort, private RunHost {
   void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
   void OnReport(const ReportMessage& report);
   void CheckSupervisors() { node_.CheckSupervisors(); }
-  /// From now on, the GPUs of an ended job are observed before they are reused, which takes some time.
+  /// From now on, the GPUs of a job that has ended are checked before they are reused, and the check takes some time.
   void BeginLooking() { is_looking_ = true; }
 
   // Work for the loop.

@@ -129,7 +129,8 @@ class ChaosMachine {
   std::optional<std::pair<RunFile, RunState>> Read(JobId job) const;
   bool IsLocked(JobId job) const;
   void Remove(JobId job);
-  /// Signals every process of an attempt, from a process that is not the parent. Returns the number of processes.
+  /// Sends a signal to every process of a run of a job, as a process that is not their parent does. Returns their
+  /// number.
   int SignalTree(JobId job, std::uint32_t attempt, int signal);
   bool HasProcess(JobId job, std::uint32_t attempt) const;
   Exit ExitSeenFromOutside(JobId job, std::uint32_t attempt) const;

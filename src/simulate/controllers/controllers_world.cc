@@ -53,7 +53,7 @@ ControllersWorld::ControllersWorld(std::uint64_t seed, const ControllersChaosOpt
       database_,     nodes_,  options.mutation, [this](const Store::Loaded& loaded) { return CheckLoaded(loaded); },
       late_requests_};
   for (std::size_t i = 0; i < kControllers; ++i) {
-    // Its clock runs up to 2% slower or faster than true time. The lease tolerates that.
+    // The clock of each controller's machine runs up to 2 % slower or faster than true time. The lease tolerates that.
     const double rate = 0.98 + 0.0001 * static_cast<double>(random_.Below(400));
     controllers_.push_back(
         std::make_unique<ModelledController>(parts, i, std::chrono::seconds(60 + random_.Below(1'000'000)), rate));
@@ -310,7 +310,8 @@ void ControllersWorld::Fault() {
     AgentLink& link = *links_[random_.Below(links_.size())];
     if (Happens(50)) link.is_stuck = true;
     else link.Cut();
-    // Both sides notice a cut at once, and a stuck connection by the other side's silence.
+    // If a connection is cut, agent and controller notice it at once. If it is stuck, they notice that they receive
+    // nothing.
     if (link.is_closed_by_agent && agents_[link.agent]->link().get() == &link) agents_[link.agent]->OnLost();
   } else if (draw < 88) {
     ++figures_.agent_restarts;

@@ -26,7 +26,7 @@ class LoadSeries {
 
   /// Sets the load from `now` on. Requires: `now` is not earlier than in the previous call.
   void Set(Time now, const LoadLevel& level);
-  /// Ends the series at `end`. Requires: the same as Set.
+  /// Ends the series at `end`, which is not before the last call of Set.
   void Finish(Time end) { Set(end, {}); }
 
   struct Point {

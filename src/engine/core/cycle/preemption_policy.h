@@ -38,8 +38,8 @@ class PreemptionPolicy {
   /// lists from running jobs. If `losses` is empty, only the limits of its own teams are checked.
   bool MayReclaim(ClassIndex preemptor, const std::vector<Loss>& losses) const;
   bool MayPreempt(ClassIndex preemptor, int priority, const std::vector<Loss>& losses) const;
-  /// Returns whether the preemptor fits into the limits and quotas of its teams after the victims' `losses`. Checks
-  /// nothing else.
+  /// Returns true if a job of the class `preemptor` stays within the limits and quotas of its teams after the victims'
+  /// `losses`. Checks nothing else.
   bool FitsItsTeams(ClassIndex preemptor, const std::vector<Loss>& losses) const;
 
   /// Returns false if jobs of the team `victim` may never be preempted for the class `preemptor`, whatever the other

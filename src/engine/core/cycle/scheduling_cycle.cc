@@ -110,7 +110,8 @@ bool SchedulingCycle::IsFiller(const Candidate& candidate) {
   return !state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_) && !HasReservation(candidate.place.id);
 }
 
-// Returns whether all other jobs of their pool and priority have been considered.
+// Returns true if the jobs that only fill gaps are next: all other jobs of their pool and priority have been
+// considered.
 bool SchedulingCycle::AreFillersNext(const Candidate* next) const {
   if (fillers_.empty()) return false;
   const auto rank = Filler::RankOf(fillers_.begin()->candidate.key);
@@ -205,7 +206,8 @@ void SchedulingCycle::RankDue(const std::vector<KeyChange>& key_changes) {
   state_.stale_heads.clear();
 }
 
-// Returns whether the job may have overtaken a job whose reservation bound it.
+// Returns true if a job whose queue position changed from `before` to `after` may have overtaken a job with a
+// reservation that limited it.
 bool SchedulingCycle::Passes(const std::vector<KeyChange>& key_changes, const Key& before, const Key& after) {
   return std::any_of(key_changes.begin(), key_changes.end(),
                      [&](const KeyChange& one) { return one.before < before && !(one.after < after); });
@@ -298,8 +300,8 @@ void SchedulingCycle::PushBlocked(JobId entry) {
   if (blocked_.insert(entry).second) Push({key, waiting.job_class, waiting.place, true, false});
 }
 
-// Pushes the first job of each type that is not examined in this round, and escalated jobs: they get a reservation even
-// if nothing changed for them.
+// Adds jobs to those that are tried although nothing has changed for them, so that they get a reservation: the first
+// job of each type that is not tried in this round, and jobs that have waited very long (escalated).
 void SchedulingCycle::FindHeads() {
   if (state_.rules.backfill != Backfill::kReserved) return;
   std::vector<ClassIndex> escalated;
@@ -330,8 +332,8 @@ void SchedulingCycle::FindHeads() {
   for (const ClassIndex index : escalated) PushBlocked(entry(index));
 }
 
-// Returns whether the class is blocked even if everything were free. A class blocked by a team limit is re-examined
-// when the team has less.
+// Returns true if limits block the jobs of this class even if all resources were free. A class that is blocked by a
+// team's limit is tried again when the team uses less.
 bool SchedulingCycle::IsBarred(ClassIndex index) {
   const StartBlocker barrier = StartBlockerOf(state_, index);
   if (barrier.over_limit != kRootTeam || barrier.over_quota != kRootTeam) state_.team_blocked.insert(index);
@@ -399,7 +401,7 @@ void SchedulingCycle::Try(Candidate candidate) {
   PushNext(candidate.job_class);
 }
 
-// Pushes the next job of a class whose head has started.
+// Adds the next job of a class whose first job has started to those that are tried.
 void SchedulingCycle::PushNext(ClassIndex index) {
   JobClass& job_class = state_.classes[index];
   if (job_class.queue.empty()) return;
@@ -452,7 +454,8 @@ void SchedulingCycle::Launch(ClassIndex index, const Place& place, std::vector<T
     break;
   }
   PartHolds(index, run.placements, now_);
-  // The advance reservation now reserves less by what its owners use, and possibly frees CPUs and memory.
+  // If the started job uses an advance reservation of its owner, the reservation now keeps less free, so other jobs may
+  // get CPUs and memory.
   for (const TaskPlacement& placed : run.placements) {
     const std::vector<ReservedCapacity>& all_reserved = state_.nodes[placed.node].reserved;
     const bool is_reserved =
@@ -465,8 +468,8 @@ void SchedulingCycle::Launch(ClassIndex index, const Place& place, std::vector<T
   NoteBarred(index);
 }
 
-// The started job may have taken the last of a cap or team limit that a job with a reservation, or a head, needs. Then
-// that job waits only for it.
+// The started job may have used up a limit that a job with a reservation, or the first blocked job, needs. Then that
+// job now waits only for the limit.
 void SchedulingCycle::NoteBarred(ClassIndex started) {
   const std::vector<CapIndex>& taken = state_.classes[started].key.caps;
   const auto is_concerned = [&](ClassIndex other) {

@@ -42,8 +42,8 @@ class SchedulingCycle {
     bool is_blocked = false;     // It is known to be blocked; it may still get a reservation.
     bool is_everywhere = false;  // False: only the grown nodes can help it.
   };
-  /// The heap's order, by key: returns true if `a` is tried after `b`. If both are the same job, one that may start is
-  /// tried before one known to be blocked.
+  /// The order of the heap of jobs to try: returns true if `a` comes after `b` in queue order. If both are the same
+  /// job, the entry that may start comes before the one known to be blocked.
   static bool Later(const Candidate& a, const Candidate& b) {
     return b.key < a.key || (b.key == a.key && a.is_blocked && !b.is_blocked);
   }
@@ -52,7 +52,7 @@ class SchedulingCycle {
   /// reservation, so the order of the fillers delays no job. Source: largest expansion factor first (LXF-backfill:
   /// Chiang, Arpaci-Dusseau, Vernon, JSSPP 2002).
   struct Filler {
-    /// Pool and priority, which a key of QueuePolicy::kFifo begins with.
+    /// Returns pool and priority from a job's key, which begins with them under QueuePolicy::kFifo.
     static std::pair<std::int64_t, std::int64_t> RankOf(const Key& key) { return {key.rank[0], key.rank[1]}; }
     Candidate candidate;
     double waits = 0;  // Waiting time in units of its own length.

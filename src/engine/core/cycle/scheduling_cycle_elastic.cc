@@ -13,7 +13,7 @@ void SchedulingCycle::GrowElastic() {
   const bool somebody_waits = std::any_of(state_.queue_heads.begin(), state_.queue_heads.end(),
                                           [](const QueueHead& front) { return front.wants_gpu && front.is_waiting; });
   if (somebody_waits) return;
-  // One task per job in turn, so that no job takes all.
+  // Gives running elastic jobs one more task each in turn, so that no job takes all that is free.
   std::vector<Growth> growths;
   for (const JobId id : state_.elastic) growths.push_back({id, {}});
   std::vector<Growth*> open;

@@ -17,7 +17,8 @@ bool SchedulingCycle::HasReservation(JobId entry) const {
                      [&](const ReservationSlot& slot) { return slot.reservation.entry == entry; });
 }
 
-// A reserved job also reserves room in its caps and teams for that time, for its minimum number of GPUs.
+// Returns true if the limits that jobs of this class need are kept for jobs with reservations. A reservation also keeps
+// room in the limits of its job's groups and teams, for the minimum number of GPUs.
 bool SchedulingCycle::IsKept(ClassIndex index) {
   if (settled_ == 0) return false;
   const JobClass& job_class = state_.classes[index];
@@ -43,7 +44,7 @@ void SchedulingCycle::ReserveFor(ReservationSlot& slot) {
   HoldAgain(slot);
 }
 
-// Reserves the capacity at the places of the reservation again.
+// Reserves the resources at the places of this reservation again.
 void SchedulingCycle::HoldAgain(ReservationSlot& slot) {
   const ClassKey& key = state_.classes[slot.job_class].key;
   for (const TaskPlacement& placed : slot.reservation.placements) {
@@ -338,8 +339,9 @@ std::optional<BackfillReservation> SchedulingCycle::Renewed(const ReservationSlo
   return reservation;
 }
 
-// No job with the same ResourceRequest can get a reservation until something becomes free unexpectedly: all known ends
-// were considered, so the job's length does not matter. Advance reservations make a difference between users.
+// Records that no reservation was found for a job of this class. All known ends of jobs were considered, so no job with
+// the same request can get one until something becomes free unexpectedly, however short it is. Only advance
+// reservations make a difference between users.
 //
 // Where reservations rest on time limits alone, ends without one free something all the time, and most searches fail.
 // So they are repeated once a minute.
@@ -411,8 +413,8 @@ void SchedulingCycle::PushBehind(ClassIndex index, const Place& place) {
   PushBlocked(queue.At(at).place.id);
 }
 
-// The job fits only on reserved resources. If every reservation before this job can be kept elsewhere with no later
-// start, they move.
+// The job fits only on reserved resources. If every reservation of a job before it can be made on other resources
+// without a later start, the reservations are changed. Returns the places that the job then gets.
 std::vector<TaskPlacement> SchedulingCycle::MoveReservations(const Candidate& candidate) {
   if (settled_ == 0 || remakes_left_ < static_cast<int>(settled_)) return {};
   const ClassKey& key = state_.classes[candidate.job_class].key;

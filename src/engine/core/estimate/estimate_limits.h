@@ -51,8 +51,8 @@ class Limits {
     const Run* run = nullptr;
   };
 
-  /// Calls visit(bound, amount) for each bound (see `wanted_`) that counts jobs of this class. `amount`: what one such
-  /// job adds to it, 1 for a bound on jobs and its GPUs for a bound on GPUs.
+  /// Calls visit(bound, amount) for each limit (see `wanted_`) in which jobs of this class count. `amount`: how much
+  /// one such job adds, which is 1 for a limit on jobs and its GPUs for a limit on GPUs.
   template <typename Visit>
   void ForEachBound(const ClassKey& key, std::int64_t parts, Visit visit) const;
   std::int64_t RoomOf(std::size_t bound) const;

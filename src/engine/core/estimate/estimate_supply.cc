@@ -279,7 +279,8 @@ Supply::Moment Supply::FitsGang(Outcome outcome) const {
   return Endless(outcome);
 }
 
-// The fraction of such a job's demand that falls on these nodes if it may also run on others.
+// Returns which fraction of the demand of jobs that accept these models falls on the nodes in question, if they may
+// also run on others.
 double Supply::ShareOf(placement::ModelSet models) const {
   if ((models & ~node_classes_) == 0) return (models & node_classes_) != 0 ? 1 : 0;
   double here = 0;
@@ -437,7 +438,8 @@ bool Supply::Takes(const Work& work, Outcome outcome, Stock& free, std::vector<S
   return true;
 }
 
-// The remaining members are too many to place. Their total use, in amount x time, is worked off by the free amounts.
+// The other jobs ahead are too many to simulate one by one. Returns when the resources that become free will have
+// sufficed for their total use (amount x time).
 template <typename AmountOf>
 Time Supply::Summed(Outcome outcome, Stock stock, std::int64_t own_amount, AmountOf amount_of) const {
   double work = 0;  // Unit-nanoseconds.

@@ -54,7 +54,7 @@ class Supply {
   bool may_be_passed() const { return may_be_passed_; }
 
  private:
-  /// The demand of one class ahead for these nodes and for limits.
+  /// The demand of the jobs of one class that are ahead in the queue: for the nodes in question, and for limits.
   struct Work {
     ClassIndex job_class = 0;
     std::uint64_t members = 0;

@@ -31,7 +31,8 @@ inline constexpr std::size_t kMostCopied = 4'000;
 /// cluster is the same afterwards. Requires: the job waits, and the next scheduling cycle does not start it.
 std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, Time now, const Names& names);
 
-/// Returns the node on which the job would start with the change, or nothing if it would not start.
+/// Returns the node on which the waiting job would start at once with this change of its request; nullopt if it would
+/// not.
 std::optional<NodeIndex> WouldStartWith(ClusterState& state, const Seeker& seeker, const Change& change, Time now);
 
 /// Whether and where a changed job would start at once.

@@ -41,8 +41,8 @@ std::optional<BackfillReservation> BetterDrain(const ClusterState& state, const 
                                                const std::vector<NodeIndex>& nodes,
                                                const std::vector<TaskPlacement>& than);
 
-/// Like Earliest, but searches only these nodes, and returns only a start before `before`. Meant for requests of one
-/// task: a gang is found only if all of it fits on one node.
+/// Like Earliest, but searches only these nodes, and returns only a start before `before`. Meant for jobs of one task:
+/// a job of several tasks is found only if all fit on one of these nodes.
 std::optional<BackfillReservation> EarlierOn(ClusterState& state, ClassIndex job_class, JobId entry, Time now,
                                              const std::vector<NodeIndex>& nodes, Time before, ReservationBasis basis);
 

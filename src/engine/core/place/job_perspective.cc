@@ -134,7 +134,7 @@ bool JobPerspective::IsBefore(const ReservationSlot& slot) const {
   return std::find(before_.begin(), before_.end(), slot.reservation.entry) != before_.end();
 }
 
-// The same rule as in SchedulingCycle::IsKept.
+// Returns how much of the limit is reserved for jobs before this one, by the same rule as SchedulingCycle::IsKept.
 CapUse JobPerspective::KeptOf(CapIndex cap) const {
   return KeptOfCap(state_, cap, Until(), [&](const ReservationSlot& slot) { return IsBefore(slot); });
 }
@@ -174,8 +174,9 @@ std::optional<JobId> JobPerspective::BlockedBefore() const {
   return first->id;
 }
 
-// The same rule as in Placer. Reserved capacity does not bind the job if its advance reservation is open to the job, or
-// if the reservation is over before the job starts or begins after the job has ended.
+// Returns true if the job may not use these reserved resources, by the same rule as Placer. It may use those of an
+// advance reservation that was made for it, and those whose reservation ends before the job starts or begins after it
+// has ended.
 bool JobPerspective::Binds(const ReservedCapacity& reserved) const {
   const Time until = Until();
   if ((reserved.from >= until || reserved.until <= now_) && !reserved.drains) return false;

@@ -102,8 +102,8 @@ class Placer {
   bool FillComponents(const ResourceRequest& request, std::span<const std::uint8_t> order, const Domain& all,
                       std::vector<TaskPlacement>& placements);
   std::vector<TaskPlacement> FindComponents(const ResourceRequest& request, const Domain& all);
-  /// Returns whether the search, if it does not run out of tries, covers all ways that make a difference for this
-  /// order.
+  /// Returns true if the search of FillComponents in this order finds a place whenever there is one, unless it runs out
+  /// of tries.
   bool TriesAllWays(const ResourceRequest& request, std::span<const std::uint8_t> order) const;
   /// Returns the sets of nodes (such as one node or one rack) in which one component may be placed, preferred ones
   /// first.
@@ -177,7 +177,7 @@ NodeState StateWithoutLeaving(const ClusterState& state, NodeIndex node);
 
 /// Returns `state` of `node`, without the GPUs that a task of `shape` does not accept.
 NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape);
-/// Returns whether `shape` fits, counting only GPUs that it accepts.
+/// Returns true if a task of `shape` fits on the node, counting only GPUs that it accepts.
 bool FitsNode(const Node& node, const NodeState& state, const Shape& shape);
 /// Chooses GPUs for one task of `request` on `node`, whose free room is `state`. Returns nullopt if the task does not
 /// fit, or no GPUs meet a requirement such as the topology.

@@ -47,7 +47,7 @@ class Cluster {
   /// Sets how nodes are rated: "best", "pack" ... The caller makes the scorer, because it depends on the usual demand.
   void SetScorer(std::shared_ptr<const placement::Scorer> scorer);
   void SetRules(Rules rules);
-  /// Applies a reclassification of nodes: nodes and requests (TaskGroup::filters) get the classes of `class_index`. If
+  /// Applies a change of the node classes: nodes and requests (TaskGroup::filters) get the classes of `class_index`. If
   /// classes were only split or merged, no decision changes. `scorer` must be rebuilt with the classes, because it
   /// refers to them by number; null: all nodes with room are equally good. Requires: `class_index` has the same nodes.
   void SetNodeClasses(const NodeClassIndex& class_index, const NodeClassChange& change,
@@ -58,7 +58,8 @@ class Cluster {
   Teams& teams();
   /// Counts the usage of all teams again. Call after Teams::Reset.
   void RecountTeams(Time now);
-  /// Adds a limit on running jobs and on the ten-thousandths of GPUs that they hold together; 0: no limit.
+  /// Adds a limit for a group of jobs: on how many run at once, and on the ten-thousandths of GPUs that they hold
+  /// together; 0: no limit. Returns the limit's index.
   CapIndex AddCap(std::string name, int limit, std::int64_t parts_limit = 0);
   void SetCap(CapIndex cap, int limit, std::int64_t parts_limit);
 
@@ -88,8 +89,8 @@ class Cluster {
   /// default a job keeps its id, and array elements get the ids after that of the array.
   using NameMember = std::function<JobId(JobId entry)>;
 
-  /// Decides everything that follows from the facts so far. The plan is already applied to the cluster when this
-  /// returns: its starts are running, and the jobs of its preemptions are marked as leaving.
+  /// Runs a scheduling cycle. The returned plan is applied to the cluster already: the jobs that it starts count as
+  /// running, and those that it preempts as leaving.
   Plan Decide(Time now, const NameMember& name = {});
   /// For tests: like Decide, but tries the jobs of every class, not only those that a change may have helped, and
   /// leaves reservations as they are. Directly after Decide, it must start no job.
@@ -112,7 +113,7 @@ class Cluster {
   const Rules& rules() const;
   const Teams& teams() const;
 
-  /// Returns "", or a description of the first broken invariant. Expensive.
+  /// For tests: returns a description of the first inconsistency in the state; "" if there is none. Expensive.
   std::string CheckInvariants() const;
 
   ClusterState& state() { return *state_; }

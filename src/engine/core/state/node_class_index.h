@@ -88,7 +88,7 @@ class NodeClassIndex {
   Status AddNode(NodeProperties properties);
   /// Replaces the properties of a node, for example its features. Requires: the number of GPUs is the same.
   Status SetProperties(NodeIndex node, NodeProperties properties);
-  /// Sets node_class, gpu_classes, gpu_model and gpu_models of `facts`.
+  /// Sets the class and GPU model of the node, and those of its GPUs if they differ, in `facts`.
   void Fill(NodeIndex node, NodeFacts& facts) const;
 
   /// Counts one more use of a filter, and returns its index. Equal filters have the same index; a filter without
@@ -109,11 +109,12 @@ class NodeClassIndex {
   /// Returns how the node classes have changed since the last call.
   NodeClassChange TakeChange();
 
-  /// The GPU model of a class. Several models for a class of mixed nodes; "" if classes of different GPUs were merged.
+  /// Returns the GPU model of a node class. For nodes with different GPUs, the text has several models; "" if classes
+  /// of different GPUs were merged.
   const std::string& ModelOf(int node_class) const {
     return classes_[static_cast<std::size_t>(node_class)].label.first;
   }
-  /// The memory of the GPUs of a class in MiB; 0: unknown, or classes were merged.
+  /// Returns the GPU memory of a node class in MiB; 0 if it is unknown, or if classes of different GPUs were merged.
   std::int32_t MemoryOf(int node_class) const {
     const NodeClass& one = classes_[static_cast<std::size_t>(node_class)];
     return one.members > 0 ? one.label.second : 0;
@@ -123,7 +124,7 @@ class NodeClassIndex {
   bool HasSome(const NodeFilter& filter) const;
   bool PassesAll(const NodeFilter& filter, int node_class) const;
 
-  /// Returns "", or a description of the first broken invariant.
+  /// For tests: returns a description of the first inconsistency in the state; "" if there is none.
   std::string CheckInvariants() const;
 
  private:

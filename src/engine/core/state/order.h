@@ -31,7 +31,7 @@ struct Standing {
   bool is_limited = false;  // It has a time limit.
 };
 
-/// Returns whether the job has waited so long that smaller jobs no longer go first.
+/// Returns true if a job that waits since `since` has waited so long that smaller jobs no longer go first.
 bool IsEscalated(const PoolRules& rules, Time since, Time now);
 /// Returns when the job will have waited so long that smaller jobs no longer go first; kNever if that is never so.
 Time EscalatesAt(const PoolRules& rules, Time since);

@@ -8,8 +8,9 @@
 
 namespace divvy::core {
 
-/// Returns waiting entries in scheduling order, at most `limit` of them (0: all). Entries that cannot start yet (held
-/// or dated) come last, by priority, begin time and id. Cost: O(classes + entries returned x log classes).
+/// Returns waiting jobs and arrays in the order in which they are scheduled, at most `limit` of them (0: all). Those
+/// that cannot start yet (held, or with a later begin time) come last, by priority, begin time and id. Cost: O(classes
+/// + jobs returned x log classes).
 std::vector<JobId> QueueOrder(const Cluster& cluster, Time now, std::size_t limit);
 
 }  // namespace divvy::core

@@ -113,7 +113,7 @@ struct TaskPlacement {
   friend bool operator==(const TaskPlacement&, const TaskPlacement&) = default;
 };
 
-/// The GPUs of all placements together. Requires: they lie on one node.
+/// Returns the GPUs of all these placements together. Requires: they are on the same node.
 inline GpuSet GpusOf(const std::vector<TaskPlacement>& placements) {
   GpuSet gpus;
   for (const TaskPlacement& placed : placements) gpus |= placed.place.gpus;

@@ -14,8 +14,8 @@ enum class Backfill {
   kAnything,  // Any job that fits, without reservations. For comparison only: large jobs starve.
 };
 
-/// After this time in the queue, an escalated job may reserve GPUs without a sure date. So none waits indefinitely,
-/// unless jobs of its pool never escalate (PoolRules::escalate_after).
+/// After this time in the queue, GPUs may be reserved for a job even if it is not certain when they become free. So no
+/// job waits indefinitely, unless jobs of its pool never get precedence by waiting (PoolRules::escalate_after).
 inline constexpr Duration kWaitsUnsurelyAfter = std::chrono::days(14);
 
 /// The queue rules of one pool.

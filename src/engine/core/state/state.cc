@@ -115,7 +115,8 @@ bool ClusterState::IsAnyFair() const {
                      [](const PoolRules& pool) { return pool.order == QueuePolicy::kFair; });
 }
 
-// Teams are compared by the job that each would start next, so that all jobs of a team have one position among teams.
+// Finds the next job of each team. Teams are compared by it, so that all jobs of a team have one position among the
+// teams.
 void ClusterState::FindTeamHeads(Time now) {
   constexpr ClassIndex kNone = ~ClassIndex{0};
   std::vector<ClassIndex> first(pools.size() * teams.size(), kNone);

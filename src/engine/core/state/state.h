@@ -249,7 +249,7 @@ struct ClusterState {
   void DropPlacement(JobId job, const TaskPlacement& placed);
   void AddRun(Run run, Time now);
   void Expect(Run& run, Time end);
-  /// Postpones the expected end of jobs that should have ended by `now`. Returns whether there were any.
+  /// Sets a later expected end for running jobs that should have ended by `now`. Returns true if there were any.
   bool PutOffOverdue(Time now);
   void CountStart(const JobClass& job_class, GpuUse use, int jobs, Time now);
   std::int64_t PartsOf(const Run& run) const { return UseOf(run).parts; }
@@ -276,7 +276,7 @@ Time EndOf(const Rules& rules, const Run& run, Time now);
 
 /// Gives nodes and requests the classes of `class_index` (cluster_node_classes.cc). See Cluster::SetNodeClasses.
 void Reclassify(ClusterState& state, const NodeClassIndex& class_index, const NodeClassChange& change);
-/// Returns "", or a description of the first broken invariant (invariants.cc). Expensive.
+/// For tests: returns a description of the first inconsistency in the state; "" if there is none. Expensive.
 std::string BrokenInvariant(const ClusterState& state);
 
 }  // namespace divvy::core
