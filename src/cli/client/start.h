@@ -10,7 +10,7 @@
 
 namespace divvy::cli {
 
-/// Replaces this process (execve) with divvy run with `arguments`. Returns, with an exit code, only if that fails.
+/// Replaces this process (exec) with divvy run with `arguments`. Returns, with an exit code, only if that fails.
 int StartInPlace(std::vector<std::string> arguments);
 /// Launcher settings that only root may give. An empty field keeps the launcher's present value.
 struct LauncherWishes {
