@@ -24,8 +24,8 @@ int Say(const std::string& message);
 /// scontrol show job, node, partition, ...
 int ControlShow(const std::vector<std::string>& words, const ControlStyle& style);
 int ControlPing(const ControlStyle& style);
-/// scontrol listpids [JOBID], listjobs, liststeps: the processes, jobs or steps on this machine. For each job, only its
-/// first process is listed.
+/// scontrol listpids [JOBID[.STEP]], listjobs, liststeps: lists the processes of jobs on this machine, the running
+/// jobs, or the running steps.
 enum class Listed { kPids, kJobs, kSteps };
 int ControlList(const std::vector<std::string>& words, Listed what);
 /// pidinfo PID: the job that a process on this machine belongs to.
