@@ -27,8 +27,9 @@ class FairRounds {
   void Join(std::size_t job, int gpus);
   void Leave(std::size_t job);
 
-  /// Ends a period of `seconds`: adds to each job's account what the job was owed in it. The next period has the shares
-  /// `shares`, which are fractions of time by type, one entry for each job by ascending id.
+  /// Ends a period of `seconds`: adds to what each job is owed its share of that period, minus the time that it
+  /// received. The next period has the shares `shares`, which are fractions of time by type, one entry for each job by
+  /// ascending id.
   void Settle(double seconds, std::span<const std::vector<double>> shares);
 
   /// Returns the jobs that run in the next round, each with its GPU type. The types are filled in the order of `types`;
