@@ -23,8 +23,8 @@ class TopQuestion {
   State On(const TopEvent& event);
   /// The typed text of a question for a line.
   const std::string& typed() const { return typed_; }
-  /// Returns the question and the typed text as one line, at most `columns` wide. Of a long typed text, only the end is
-  /// shown.
+  /// Returns the question and the typed text as one line, at most `columns` wide. If the typed text is too long, only
+  /// its end is shown.
   TopLine Shown(std::size_t columns, bool is_ascii) const;
   /// Returns the column of the text cursor in the line that Shown(columns) returns.
   std::size_t Cursor(std::size_t columns) const;

@@ -53,7 +53,7 @@ std::optional<std::string> ElementName(const JobSpec& spec, std::uint64_t ordina
 /// ... The message names the option to change.
 Status CheckComplete(const JobSpec& spec);
 
-/// What a job specification requests, one phrase per field: "2 GPUs (h100)", "1 h 30 min", ... Summarise joins the
+/// The requests in a job specification, one phrase per field: "2 GPUs (h100)", "1 h 30 min", ... Summarise joins the
 /// first phrases; divvy explain shows all.
 struct Readings {
   std::vector<std::string> request;  // Determines where and when it runs.

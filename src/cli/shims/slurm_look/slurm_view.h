@@ -14,7 +14,7 @@
 
 namespace divvy::cli::slurm {
 
-/// What a listing needs in addition to the jobs: names, the time, and the size of the server.
+/// The data that a listing needs in addition to the jobs: names, the time, and the size of the server.
 struct Scene {
   std::string hostname;  // The controller's own machine.
   double now = 0;
