@@ -34,7 +34,7 @@ struct World {
   std::unique_ptr<ServiceScaler> scaler;
 };
 
-/// As long as HAProxy's lines: 100 columns, of which ten are read.
+/// Returns statistics in the format of HAProxy: lines with 100 columns, of which ten are read.
 std::string StatText(const std::vector<World>& worlds, bool has_servers) {
   const std::string rest(80, ',');
   std::string text = "# pxname,svname,qcur,scur,stot,hrsp_5xx,status,qtime,rtime,chkfail," + rest + "\n";

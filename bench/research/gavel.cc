@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<const char*, 3> kTypes = {"v100", "p100", "k80"};
 constexpr std::size_t kNone = rates::kNobody;
-// A queue of this length will not become empty again.
+// If this many jobs are active, the queue grows without end, and the run fails.
 constexpr std::size_t kMostActive = 5000;
 // Weighs the waiting time of a job that has just arrived (rates::ProgressWeight).
 constexpr double kGraceS = 3600;

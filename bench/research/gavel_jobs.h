@@ -23,13 +23,14 @@ class PythonRandom {
  public:
   explicit PythonRandom(std::uint32_t seed);
 
-  /// random.random(): 0 <= x < 1 with 53 bits.
+  /// Like Python's random.random(): returns x with 0 <= x < 1, with 53 random bits.
   double Unit();
-  /// random.uniform().
+  /// Like Python's random.uniform(): returns a number from `low` to `high`.
   double Uniform(double low, double high) { return low + (high - low) * Unit(); }
-  /// The index that random.choice() picks. Requires: bound > 0.
+  /// Returns the index of the item that Python's random.choice() would pick from a list of `bound` items. Requires:
+  /// bound > 0.
   std::size_t Below(std::size_t bound);
-  /// random.shuffle().
+  /// Like Python's random.shuffle(): puts `items` into a random order.
   template <typename T>
   void Shuffle(std::vector<T>& items) {
     for (std::size_t left = items.size(); left > 1; --left) std::swap(items[left - 1], items[Below(left)]);

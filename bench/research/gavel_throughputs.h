@@ -30,7 +30,8 @@ class GavelThroughputs {
   static Result<GavelThroughputs> Read(const std::string& path);
   static Result<GavelThroughputs> Parse(std::string_view json, const std::string& name);
 
-  /// Returns steps per second on `worker` ("v100"), or nullopt if the file has no such measurement.
+  /// Returns the speed of a job of this kind that has its GPUs on `worker` ("v100") to itself, in steps per second.
+  /// Nullopt if the file has no such measurement.
   std::optional<double> Alone(const std::string& worker, const JobKind& kind) const;
   /// Returns the steps per second of both jobs when they share each of their GPUs; 0 and 0 if they do not fit together.
   /// Nullopt if the file has no such measurement.

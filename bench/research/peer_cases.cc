@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kRoundsUntil = 2;
 constexpr int kRoundsAfter = 5;
-/// By this many rounds the state must have been unchanged for kRoundsAfter rounds in a row.
+/// The largest number of rounds. At its end, the state must have been unchanged for kRoundsAfter rounds in a row.
 constexpr int kRoundsToRest = 20;
 
 std::string_view NameOf(PeerState state) {

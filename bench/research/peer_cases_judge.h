@@ -8,7 +8,8 @@
 
 namespace divvy::research {
 
-/// Returns the reason, or an empty string if there is none. `world` must still be in the state that differed.
+/// Returns the reason why the outcome of case `one` may differ from the expected one; "" if there is none. `world` must
+/// be in the state in which the difference was found.
 std::string WhyItMayDiffer(const PeerCase& one, const PeerWorld& world);
 
 }  // namespace divvy::research

@@ -5,7 +5,8 @@
 
 namespace divvy::research {
 
-/// `words` are the arguments after "peer-cases". Returns 0, or 1 if a case failed, that is, differs without a reason.
+/// `words` are the arguments after "peer-cases". Returns 1 if a case failed, that is, if its outcome differs from the
+/// expected one without an accepted reason; otherwise 0.
 int PeerCasesMain(const cli::Words& words);
 
 }  // namespace divvy::research

@@ -52,7 +52,7 @@ TEST_F(PeerCases, OneActionShowsTheVictimsAndTheJobThatWaitsForThem) {
                            Waiting("b", "PriorityBuildNumber", R"("RequiredGPUsPerTask": 1)");
   const std::string expected = Expect("a", "Releasing") + "," + Expect("b", "Pipelined");
   EXPECT_EQ(Run("preempt/x", jobs, expected).passed, 1);
-  // The same outcome must fail as a consolidation case: moving jobs does not end one.
+  // The same outcome must fail in a case about consolidation, because consolidation moves jobs but ends none.
   const PeerReport other = Run("consolidation/x", jobs, expected);
   EXPECT_EQ(other.passed, 0);
   ASSERT_EQ(other.failed.size(), 1u);

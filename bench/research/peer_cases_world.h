@@ -1,8 +1,8 @@
 // One peer case as a core::Cluster: its nodes, teams and jobs, and the rounds of its authors' scheduler.
 //
-// The other scheduler can have a gang of which some tasks run and others wait. Here such a gang is two entries, the
-// running tasks and the missing ones, until the missing ones start as well. If they cannot start, the whole job is
-// queued again, as divvy's controller does with a broken gang.
+// In the scheduler that the cases come from, some tasks of a gang can run while others wait. In core::Cluster such a
+// gang is two entries, the running tasks and the missing ones, until the missing ones start as well. If they cannot
+// start, the whole job is queued again, as divvy's controller does with a broken gang.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ struct PeerPlace {
   PeerState state = PeerState::kPending;
   std::string node;
   friend bool operator==(const PeerPlace&, const PeerPlace&) = default;
-  bool is_free_nomination = false;  // kPlanned without a victim: the task could start there anyway.
+  bool is_free_nomination = false;  // For kPlanned: the place needs no victim, so the task could start at once.
 };
 
 /// Rounds up to whole units. Values that are too large become the largest int32.
@@ -35,7 +35,8 @@ class PeerWorld {
   /// Why the case cannot be set up. Empty: it was set up.
   const std::string& obstacle() const { return obstacle_; }
 
-  /// Runs one scheduling cycle. With `ends`, also completes it: jobs and tasks that are leaving have left.
+  /// Runs one scheduling cycle. With `ends`, also completes its effects: jobs and tasks that are being stopped have
+  /// then released their resources.
   void Round(bool ends);
   /// Returns the places of the tasks of job `index`, in no particular order.
   std::vector<PeerPlace> PlacesOf(std::size_t index) const;

@@ -30,7 +30,7 @@ struct RoundsFlags {
   ListingOptions listing;
 };
 
-/// One line of either experiment: numbers under their JSON names.
+/// The results of one experiment: numbers with their JSON names.
 struct Figures {
   std::string policy;
   std::vector<std::pair<std::string_view, double>> values;

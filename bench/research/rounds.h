@@ -9,7 +9,7 @@
 namespace divvy::research {
 
 bool IsRoundsExperiment(std::string_view word);
-/// words.front() is the name of the experiment. Returns the exit status.
+/// Runs the experiment that words.front() names; the other words are its options. Returns the exit status.
 int RoundsMain(const cli::Words& words);
 
 }  // namespace divvy::research

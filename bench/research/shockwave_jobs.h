@@ -31,7 +31,8 @@ struct ShockwaveJob {
 /// and the line.
 Result<std::vector<ShockwaveJob>> ReadShockwaveTrace(const std::string& path);
 
-/// Returns the kind as the throughputs name it, such as "ResNet-18 (batch size 64)", with the job's number of GPUs.
+/// Returns the job's model at batch size `batch` as the file of throughputs names it, such as "ResNet-18 (batch size
+/// 64)", with the job's number of GPUs.
 JobKind KindAt(const ShockwaveJob& job, int batch);
 
 /// Returns the number of samples in one epoch; 0 if the family is unknown.
@@ -41,7 +42,7 @@ double EpochSteps(const ShockwaveJob& job, int batch);
 /// Returns the number of epochs of the whole job.
 int Epochs(const ShockwaveJob& job);
 
-/// Returns the batch size of each epoch according to the profile.
+/// Returns the batch size of each epoch according to the job's published profile, from the first epoch on.
 std::vector<int> ProfiledBatches(const ShockwaveJob& job);
 /// Returns the batch size that a job at `batch` in `epoch` changes to; `batch` itself if it stays.
 int NextBatch(const ShockwaveJob& job, int batch, int epoch);

@@ -216,7 +216,7 @@ def one_history(site, faults, load, draws):
         try:
             ended()
         except RuntimeError:
-            # A controller does not start while its database is away; a service manager would try again.
+            # A controller does not start while its database cannot be reached. Try again, as a service manager would.
             if time.monotonic() > end:
                 raise
             due.append((time.monotonic() + 0.5, ended))

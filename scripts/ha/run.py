@@ -235,7 +235,7 @@ def kills(checks, site, wishes):
     print(f"      leader killed {wishes.kills} times: next acknowledged submission after {text}", flush=True)
     checks.check("the next submission is acknowledged within 4 s (p50)", statistics.median(marks) <= 4, text)
     checks.check("the next submission is acknowledged within 6 s (p99)", percentile(marks, 0.99) <= 6, text)
-    # A new leader knows that they run once their agents have reported.
+    # A new leader knows which jobs run only after their agents have reported.
     wait_for("the reports of all agents", lambda: all(site.jobs()[job][0] == "running" for job, _ in running), 60, 0.5)
     touched = [job for job, _ in running if not lives(os.path.join(pids, str(job)))]
     checks.check(f"{len(running)} running jobs are untouched", not touched, touched)

@@ -69,7 +69,7 @@ class Database:
     def make_place(self, folder):
         self.folder, self.port, self.process = folder, free_port(), None
         os.mkdir(folder)
-        # A file system of its own can be filled.
+        # As root, the folder is a small file system of its own, which a test can fill.
         self.is_small = os.geteuid() == 0 and subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=400m", "divvy-test-ha", folder], capture_output=True,
             check=False).returncode == 0
@@ -188,7 +188,7 @@ class Proxy:
             except OSError:
                 client.close()
                 continue
-            # Else each answer would wait for the 40 ms of a delayed acknowledgement.
+            # Without TCP_NODELAY, each answer would wait 40 ms for a delayed acknowledgement.
             for end in (client, server):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self.lock:
@@ -286,7 +286,7 @@ class DatabaseProxy(Proxy):
         if way in self.swallows:
             return
         if way == "down" and not state["answered"]:
-            # The answers to an SSLRequest are single bytes.
+            # PostgreSQL's answer to an SSLRequest is a single byte.
             while piece[:1] in (b"N", b"G") and not piece[1:5].startswith(b"\0\0"):
                 yield piece[:1]
                 piece = piece[1:]

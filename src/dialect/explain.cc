@@ -36,7 +36,7 @@ std::string OneLine(std::string_view text) {
   return text.size() > kLongest ? out + "..." : out;
 }
 
-/// An option of a line as "--name=value", and what it alone does to an empty spec.
+/// One option of a script line: its text "--name=value", and what it means by itself.
 struct Said {
   std::string option;
   std::string reading;
@@ -50,13 +50,14 @@ std::string ReadingOf(const Option& option, std::string_view value, const JobSpe
   parts.insert(parts.end(), readings.others.begin(), readings.others.end());
   parts.insert(parts.end(), alone.notes.begin(), alone.notes.end());
   if (!parts.empty()) return OneLine(Join(parts, ", "));
-  // The help's example would stand beside the value.
+  // The default in the help text would be misleading next to the given value.
   const std::string_view meaning = WithoutDefault(option.help);
   return std::string(meaning.substr(0, meaning.find(", such as "))) +
          (value.empty() || option.takes == Takes::kNothing ? "" : ": " + OneLine(value));
 }
 
-/// The table that `make` returns, changed so that every parsed option is recorded with its meaning.
+/// Returns the option table that `make` returns, changed so that each parsed option is recorded together with its
+/// meaning.
 std::vector<Option> Recording(MakeTable make, JobSpec& spec, const ParseContext& around, std::vector<Said>& said) {
   std::vector<Option> options = make(spec, around);
   for (std::size_t i = 0; i < options.size(); ++i) {

@@ -188,7 +188,7 @@ std::vector<std::string> RequestReadings(const Request& request) {
   return out;
 }
 
-/// The same for a text that shows nothing else of the request.
+/// Like RequestReadings, for a text that shows nothing else of the request.
 std::string RequestSummary(const Request& request) {
   std::vector<std::string> parts = RequestReadings(request);
   if (request.gpus == 0 && request.gpu_type.empty())

@@ -27,11 +27,13 @@ class FairRounds {
   void Join(std::size_t job, int gpus);
   void Leave(std::size_t job);
 
-  /// Closes the accounts for the `seconds` since the last settlement and opens new ones with `shares` (fractions of
-  /// time, by type), one for each job by ascending id.
+  /// Ends a period of `seconds`: adds to what each job is owed its share of that period, minus the time that it
+  /// received. The next period has the shares `shares`, which are fractions of time by type, one entry for each job by
+  /// ascending id.
   void Settle(double seconds, std::span<const std::vector<double>> shares);
 
-  /// Returns the jobs that run next. Types are filled in this order; a job runs on one type only.
+  /// Returns the jobs that run in the next round, each with its GPU type. The types are filled in the order of `types`;
+  /// a job runs on one type only.
   std::vector<Place> Pick(std::span<const std::size_t> types);
   /// Records how long `job` really ran in the round.
   void Ran(std::size_t job, std::size_t type, double seconds);

@@ -64,7 +64,7 @@ class WaterFilling {
   WaterFilling(std::vector<JobClass>& classes, std::span<const double> capacity)
       : classes_(classes), capacity_(capacity) {}
 
-  /// Settles every class. Time() is valid afterwards.
+  /// Computes the level of every class. Time() is valid afterwards.
   void Fill() {
     prices_.push_back(std::vector<double>(capacity_.size(), 1.0 / static_cast<double>(capacity_.size())));
     while (SettleSome()) {
@@ -114,7 +114,7 @@ class WaterFilling {
     return true;
   }
 
-  /// Settles the classes that pay for the last bit of the level: at these prices they cannot be raised.
+  /// Fixes the level of the classes that cannot be raised any more at these prices.
   bool SettlePayers(const std::vector<double>& price) {
     bool has_settled = false;
     for (JobClass& job : classes_) {

@@ -209,7 +209,7 @@ TEST(MaxMin, MatchesTheDefinitionOnRandomClusters) {
     for (RatedJob& job : jobs) {
       for (std::size_t t = 0; t < gpus.size(); ++t)
         job.rates.push_back(random.Below(6) == 0 ? 0.0 : 1.0 + random.Below(10));
-      // The oracle assumes that every job can run somewhere.
+      // The oracle assumes that every job can run on at least one type.
       job.rates[0] = std::max(job.rates[0], 1.0);
       job.gpus = random.Below(3) == 0 && gpus[0] >= 2 ? 2 : 1;
       job.weight = 1 + random.Below(2);

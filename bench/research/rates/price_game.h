@@ -14,7 +14,8 @@ struct GameResult {
   std::vector<double> price;  // [row]; sums to 1.
 };
 
-/// `columns[k][row]` >= 0. Requires: at least one column and at least one row.
+/// Solves the program for the load columns[k][row] that demand k puts on type `row`. Requires: all loads >= 0; at least
+/// one column and one row.
 GameResult SolvePriceGame(const std::vector<std::vector<double>>& columns, std::size_t rows);
 
 }  // namespace divvy::rates

@@ -23,7 +23,7 @@ namespace divvy::rates {
 
 constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
 
-/// Relative speeds of the kinds of jobs. 1 is the speed of a job alone on its fastest type.
+/// The relative speed of each kind of job on each GPU type. 1 is the speed of a job alone on its fastest type.
 class Speeds {
  public:
   Speeds(std::size_t kinds, std::size_t types)
@@ -66,8 +66,8 @@ struct SeatOptions {
   double keep = 0.02;     // A move of a running job must gain more than this fraction of its weight.
 };
 
-/// `before`: the seats of the last round, for jobs that still exist. Seats that no longer fit are dropped, from the
-/// end.
+/// Returns the seats of the next round. `before` has the seats of the last round, without jobs that have ended. If they
+/// no longer fit into gpus_by_type, the last ones are dropped.
 std::vector<Seat> BestSeats(std::span<const SeatJob> jobs, const Speeds& speeds, std::span<const int> gpus_by_type,
                             std::span<const Seat> before, const SeatOptions& options);
 

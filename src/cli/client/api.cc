@@ -22,7 +22,8 @@
 namespace divvy::cli {
 namespace {
 
-/// Returns the controller that this machine's agent has joined. Returns "" if there is none, or if we may not read it.
+/// Returns the controller that this machine's agent has joined. Returns "" if there is none, or if the caller may not
+/// read the agent's state file.
 std::string ControllerOfAgentHere(const RuntimePaths& places) {
   std::ifstream file(places.state + "/agent/agent.state");
   for (std::string key, value; file >> key && std::getline(file >> std::ws, value);) {
@@ -138,7 +139,8 @@ struct Api::Connection {
     std::fprintf(stderr, "divvy: note: this answer is %.0f s old: its controller does not lead at the moment\n", *age);
   }
 
-  /// Returns whether the connection's controller leads: then its refusal has another reason.
+  /// Returns true if the controller at the other end leads. Then it has refused the request for another reason than
+  /// being a standby.
   static bool Leads(HttpClient& http) {
     const auto answer = http.Call("GET", "/leader");
     const auto view = answer ? wire::Decode<wire::LeaderView>(answer->body) : Result<wire::LeaderView>(answer.error());
@@ -175,7 +177,8 @@ Result<Api> Api::Connect() {
   const RuntimePaths places = FindPlaces();
   auto api = Connect(places.socket);
   if (api) return api;
-  // A machine without a daemon may be a workstation. One whose daemon is down is not, and neither is a job's command.
+  // Use the login of divvy login only on a machine without a daemon, such as a workstation. Do not use it if this
+  // machine has a daemon that is down, or inside a job.
   const bool has_daemon = !places.home.empty() || ::access(places.state.c_str(), F_OK) == 0;
   if (!has_daemon && std::getenv("DIVVY_JOB_ID") == nullptr) {
     DIVVY_TRY(const std::optional<TokenLine> kept, KeptLogin());

@@ -20,7 +20,7 @@ namespace divvy::cli {
 
 class Api {
  public:
-  /// Connects to this machine's daemon. Without one, connects to the controller that divvy login chose
+  /// Connects to this machine's daemon. If none runs, connects to the controller that divvy login chose
   /// (cli/client/login.h). Fails with kUnreachable, naming the socket that was tried and the command that starts a
   /// daemon.
   static Result<Api> Connect();
@@ -51,15 +51,15 @@ class Api {
   /// Returns a piece of the job's output, or of its error file, as ReadLog returns it on the node that has the file.
   Result<LogPiece> Log(const std::string& id, bool is_error, std::int64_t at, std::int64_t last, std::int64_t run = 0);
   Result<wire::WhyView> Why(const std::string& id);
-  /// Works for jobs on other nodes too: the daemon asks the node.
+  /// Returns the steps of a job. Works for jobs on other nodes too: the daemon queries the node.
   Result<std::vector<wire::StepView>> Steps(const std::string& id);
   /// Opens a connection to the process inside a running job that starts a step for an outside caller, or signals one
   /// (`stops_only`). It carries step frames (platform/records/step_wire.h). Works for jobs on any node. Consumes `api`.
   static Result<Descriptor> ReachSteps(Api api, const std::string& id, bool stops_only);
-  /// Returns when the job is final, and keeps waiting across a restart of the daemon. Calls `on_lost` when the daemon
-  /// goes away for the first time; with `streams`, each time. `streams` (of a foreground job's caller) are sent to each
-  /// new daemon, because the old daemon's copies were closed with it. `had` is called before each rejoin and reports
-  /// which bytes have arrived through them.
+  /// Returns when the job is final, and keeps waiting across a restart of the daemon. Calls `on_lost` when the
+  /// connection to the daemon is lost for the first time; with `streams`, each time it is lost. `streams` (of a
+  /// foreground job's caller) are sent to each new daemon, because the old daemon's copies were closed with it. `had`
+  /// is called before each of these requests and returns how many bytes have arrived through the streams.
   Result<wire::WaitAnswer> Wait(const std::string& id, std::span<const int> streams = {},
                                 const std::function<void()>& on_lost = {},
                                 const std::function<wire::RejoinRequest()>& had = {});
@@ -67,7 +67,7 @@ class Api {
   Result<wire::ActionAnswer> Hold(const wire::ActionRequest& request);
   Result<wire::ActionAnswer> Release(const wire::ActionRequest& request);
   Result<wire::ActionAnswer> Requeue(const wire::ActionRequest& request);
-  /// `action`: "resize", "park", "wake", "move".
+  /// Changes the GPU fraction of running jobs, or where it is. `action`: "resize", "park", "wake" or "move".
   Result<wire::ActionAnswer> Portion(std::string_view action, const wire::PortionRequest& request);
   Result<wire::ActionAnswer> Pause(const wire::ActionRequest& request);
   Result<wire::ActionAnswer> Resume(const wire::ActionRequest& request);

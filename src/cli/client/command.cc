@@ -138,7 +138,8 @@ Result<double> AgoOrMoment(std::string_view text) {
 void CaptureInto(JobSpec& spec) {
   if (spec.capture.environment.empty()) {
     for (char** entry = environ; *entry != nullptr; ++entry) spec.capture.environment.emplace_back(*entry);
-    // A job need not know which daemon a command uses, and a token must not get into its environment.
+    // Remove DIVVY_CONTROLLER: a job does not need to know which daemon the command uses, and must not get the caller's
+    // token in its environment.
     std::erase_if(spec.capture.environment,
                   [](std::string_view pair) { return pair.starts_with("DIVVY_CONTROLLER="); });
     std::ranges::sort(spec.capture.environment);

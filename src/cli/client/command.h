@@ -44,18 +44,19 @@ std::string_view NearestCommand(std::string_view word);
 /// Prints "divvy: MESSAGE" to stderr (in red on a terminal). Returns the exit code for the error: 2 for invalid
 /// argument, 3 not found, 4 permission, 5 no daemon, else 1.
 int Fail(const Error& error);
-/// --quiet: print nothing on success.
+/// The option --quiet, which sets `is_quiet`: the command prints nothing on success.
 dialect::Option QuietOption(bool& is_quiet);
 /// Prints "divvy: note: ..." to stderr.
 void Note(std::string_view message);
-/// Reports on stderr that the daemon went away, that job `id` is not affected, and that we wait for the next daemon.
-/// `is_raw`: the terminal is in raw mode.
+/// Prints to stderr that the connection to the daemon was lost, that job `id` is not affected, and that this command
+/// waits for the daemon to return. `is_raw`: the terminal is in raw mode.
 void TellDaemonWent(const std::string& id, bool is_raw = false, const std::string& program = "divvy");
 
 /// Returns the uid of the user `name`, which may be a number itself; nullopt if there is no such user.
 std::optional<std::int64_t> UserIdOf(const std::string& name);
 
-/// The caller's context for parsing job texts: time zone, directory, environment, files. "@" is resolved by the daemon.
+/// Returns the caller's context for parsing options and job scripts: time zone, directory, environment, files. "@" (the
+/// caller's last job) is resolved by the daemon.
 dialect::ParseContext CallerParseContext();
 /// Parses a moment in the past as users write it (dialect::ParsePastMoment). Returns seconds since 1970.
 Result<double> AgoOrMoment(std::string_view text);
@@ -75,8 +76,8 @@ Result<int> GpusOfAMachine(Api& api);
 /// Submits a complete `spec` and prints the daemon's notes to stderr. Every submitting command ends with this.
 /// `key`: see Api::Submit.
 Result<wire::SubmitAnswer> SubmitJob(JobSpec spec, const std::string& key = "");
-/// Submits `spec` as a foreground job on this process's streams (handles pty, Ctrl-C and window size). Returns the
-/// job's exit code.
+/// Submits `spec` as a foreground job with this process's standard streams, and waits for its end. Handles its pty,
+/// Ctrl-C and changes of the window size. Returns the job's exit code.
 int RunForeground(JobSpec spec);
 
 }  // namespace divvy::cli

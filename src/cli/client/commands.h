@@ -167,7 +167,8 @@ int ShimsMain(const Words& words);
 int (*FindShim(std::string_view name))(const Words& words);
 const std::vector<std::string_view>& ShimNames();
 
-/// All of the command line, argv[0] included.
+/// Runs the whole program: divvy, or the tool whose name argv[0] has. `words` is the command line with argv[0]. Returns
+/// the exit code.
 int Main(const Words& words);
 
 }  // namespace divvy::cli

@@ -28,9 +28,10 @@ constexpr Duration kTimeout = std::chrono::seconds(10);
 /// With several controllers, one that hangs must not delay the search for the leader.
 constexpr Duration kSearchTimeout = std::chrono::seconds(2);
 constexpr Duration kSearchAtMost = std::chrono::seconds(30);
-/// After this time without a leader, another controller will do: it may answer reads, and refuses the rest.
+/// After this time without a leader, connect to a standby controller, which may answer reads and refuses all other
+/// requests.
 constexpr Duration kSearchForLeader = std::chrono::seconds(6);
-/// The same if the last search found none.
+/// Like kSearchForLeader, if the last search found no leader.
 constexpr Duration kSearchAgain = std::chrono::seconds(1);
 constexpr Duration kSearchPause = std::chrono::milliseconds(100);
 /// The daemon limits the size of requests, but its listings may be as long as its queue.
@@ -129,7 +130,7 @@ void HttpClient::SetPatience(Duration patience) const {
   ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
 }
 
-// Only a controller that holds the certificate of the token line is believed about who leads.
+// Trusts only a controller with the certificate in the token line to say which controller leads.
 Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
   if (line.others.empty()) return ConnectTo(line, line.controller, kTimeout);
   std::vector<HostPort> addresses = {line.controller};
@@ -150,7 +151,7 @@ Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
         continue;
       }
       const auto leader = wire::Decode<wire::LeaderView>(response->body);
-      // A controller that knows no others leads alone.
+      // A controller that lists no other controllers is the only one, so it leads.
       if (!leader || leader->leads) {
         searches_in_vain = 0;
         client->SetPatience(Duration(0));
@@ -178,7 +179,7 @@ Result<HttpClient> HttpClient::ConnectTo(const TokenLine& line, const HostPort& 
   HttpClient client(ToString(at), fd);
   if (!line.others.empty()) {
     client.SetPatience(patience);
-    // A machine that is gone closes no connection.
+    // TCP keep-alive detects a machine that has crashed and so cannot close the connection.
     const int yes = 1, idle_s = 5, interval_s = 2, count = 3;
     ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
     ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);

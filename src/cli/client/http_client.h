@@ -22,11 +22,11 @@ class HttpClient {
  public:
   /// Fails with kUnreachable (no process listens there) or kPermissionDenied, naming the socket.
   static Result<HttpClient> Connect(const std::string& path);
-  /// The same for an agent's local socket, which forwards to the daemon on another machine.
+  /// Like Connect(path), for an agent's local socket. The agent forwards requests to the daemon on another machine.
   static Result<HttpClient> ConnectThroughAgent(const std::string& path);
   /// Connects to the controller that `line` names, as the user of the token. If it names several, connects to the one
-  /// that leads. If none does for some seconds, connects to one that does not: it may answer reads. Fails after half a
-  /// minute with kUnreachable, or with kPermissionDenied if the peer is not that controller.
+  /// that leads. If no controller leads for some seconds, connects to a standby controller, which may still answer
+  /// reads. Fails after half a minute with kUnreachable, or with kPermissionDenied if the peer is not that controller.
   static Result<HttpClient> Connect(const TokenLine& line);
   HttpClient(HttpClient&& other) noexcept
       : path_(std::move(other.path_)),
@@ -51,12 +51,13 @@ class HttpClient {
   /// True if the daemon is on another machine: requests cannot carry file descriptors, and its files are not on this
   /// machine.
   bool is_remote() const { return tls_.has_value() || is_through_agent_; }
-  /// True if an agent's local socket forwards to it: remote, but the daemon knows the caller by their local user.
+  /// True if the connection goes through an agent's local socket. The daemon is then on another machine, but identifies
+  /// the caller by the local user name.
   bool is_through_agent() const { return is_through_agent_; }
 
-  /// Send, then Receive. `target` is path and query, already percent-encoded (UrlEncode). `fds` are sent with the
-  /// request and stay open here. Returns the response whatever its status. Fails with kUnreachable if the daemon goes
-  /// away before it responds.
+  /// Sends a request and receives the response. `target` is path and query, already percent-encoded (UrlEncode). `fds`
+  /// are sent with the request and stay open here. Returns the response whatever its status. Fails with kUnreachable if
+  /// the daemon goes away before it responds.
   Result<HttpResponse> Call(std::string_view method, std::string_view target, std::string_view body = {},
                             std::span<const int> fds = {});
 
@@ -66,9 +67,9 @@ class HttpClient {
   Status SendText(std::string_view text, std::span<const int> fds = {});
   Result<HttpResponse> Receive();
 
-  /// Replaces Call: switches the connection to `protocol` and returns its socket, for the rest of the process's life.
-  /// If the server declines, fails with the message of its response. Over TLS, a separate thread with all signals
-  /// blocked copies the bytes.
+  /// Sends a request that switches the connection to `protocol` (HTTP Upgrade) and returns the connection's socket,
+  /// which may be used until this process ends. If the server declines, fails with the message of its response. Over
+  /// TLS, a separate thread with all signals blocked copies the bytes.
   static Result<Descriptor> Upgrade(HttpClient client, std::string_view method, std::string_view target,
                                     std::string_view protocol);
 
@@ -77,10 +78,9 @@ class HttpClient {
   /// its message.
   Status Stream(std::string_view target, const std::function<bool(std::string_view event)>& on_event);
 
-  /// How long each send and receive may take; 0: any time.
+  /// Sets how long each send and receive may take; 0: no limit.
   void SetPatience(Duration patience) const;
-  /// Becomes readable when a response arrives or the daemon closes the connection; for callers that poll other things
-  /// too.
+  /// The descriptor to poll: it becomes readable when a response arrives or the daemon closes the connection.
   int fd() const { return fd_; }
 
  private:
@@ -101,7 +101,7 @@ class HttpClient {
   HttpResponseReader reader_;
 };
 
-/// One path segment or query value of a target.
+/// Percent-encodes one path segment or query value of a request target.
 inline std::string UrlEncode(std::string_view text) { return PercentEncode(text); }
 
 }  // namespace divvy

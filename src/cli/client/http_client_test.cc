@@ -176,7 +176,7 @@ TEST(HttpClient, MoreThanSixDescriptorsAreRefusedBeforeSending) {
 }
 
 TEST(Api, AJobThatRequeuesItselfReceivesTheAnswerAlthoughItIsStopped) {
-  // As in a job: the stop signal arrives before the answer.
+  // As in a job that requeues itself: SIGTERM arrives before the daemon's answer.
   ScriptedServer server({Answer(200, R"({"results":[{"id":17,"is_done":true}]})")},
                         [] { ::kill(::getpid(), SIGTERM); });
   ::setenv("DIVVY_JOB_ID", "17", 1);

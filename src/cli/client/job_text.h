@@ -29,9 +29,9 @@ std::string DayAndTime(double seconds);
 std::string PublicId(const wire::JobDetail& job);
 /// "0-3,6".
 std::string GpuList(const std::vector<std::int64_t>& gpus);
-/// Returns true if there is a measurement: the GPU's node is connected and its driver responds.
+/// Returns true if the GPU's state is known: its node is connected and its driver responds.
 bool IsSeen(const wire::GpuView& gpu);
-/// "4/80G": GiB used and in total. "-/80G" if the GPU was not seen; "-" if not even its size is known.
+/// "4/80G": GiB used and in total. "-/80G" if the used memory is unknown (see IsSeen); "-" if the size is unknown too.
 std::string MemoryText(const wire::GpuView& gpu);
 /// Describes a problem with a GPU for the job that runs on it: "fenced: XID 48 (double-bit ECC error)", "also used by
 /// eve, pid 4711 python". Returns "" if there is none.

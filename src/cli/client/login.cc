@@ -24,7 +24,8 @@ std::string FolderOfConfigs() {
 
 std::string LoginPath() { return FolderOfConfigs() + "/controller"; }
 
-/// A path for a message. Somebody may have given a token or a part of one instead of a path.
+/// Returns a path as a message may show it. Hides text that is not a path, because a user may have given a token
+/// instead.
 std::string Shown(const std::string& path) {
   int digits = 0;
   for (const char c : path) {

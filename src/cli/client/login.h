@@ -19,7 +19,7 @@ std::string ChosenAgentSocket();
 /// file.
 Result<std::optional<TokenLine>> KeptLogin();
 Status KeepLogin(const TokenLine& line);
-/// Returns false if there was no login.
+/// Deletes the login that divvy login stored. Returns false if there was none.
 Result<bool> ForgetLogin();
 
 }  // namespace divvy::cli

@@ -12,8 +12,8 @@
 
 namespace divvy::cli {
 
-/// Explains why no curves can be shown for this job, and which elements have some. `elements`: for an array, those that
-/// have become jobs of their own. `metrics`: the requested ones; empty means all.
+/// Explains why no metrics of this job can be drawn as curves, and which elements of an array have metrics. `elements`:
+/// for an array, those that have become jobs of their own. `metrics`: the requested ones; empty means all.
 std::string NothingSeenOf(const wire::JobDetail& job, const std::vector<wire::JobView>& elements,
                           const std::vector<std::string>& metrics);
 
@@ -25,7 +25,7 @@ std::pair<std::string, std::string> AxisText(double begin, double end, double no
 void PutOwnFirst(wire::SeriesAnswer& answer);
 
 /// Keeps only the MIG instance of the GPU that has the driver's number `slice`; "" and "all" keep everything. Fails
-/// with kNotFound, naming the instances that were seen, if it is not among them.
+/// with kNotFound if the samples have no such instance; the message names those that exist.
 Status KeepSlice(const std::string& gpu, const std::string& slice, wire::SeriesAnswer& answer);
 
 /// The last value of each metric that the job reported itself, by name.

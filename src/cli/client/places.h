@@ -13,7 +13,7 @@ namespace divvy::cli {
 /// Returns the name of the controller's own machine in a cluster of several nodes. Returns "" if it is the only node or
 /// if the controller cannot be asked.
 std::string NameAmongSeveral(Api& api);
-/// The same, but "localhost" instead of "".
+/// Like NameAmongSeveral, but returns "localhost" instead of "".
 std::string OwnName(Api& api);
 
 /// "n1", or "n1+3" for several nodes: the first, and how many more. "" before the job has started. `own`: the name of
@@ -34,7 +34,7 @@ wire::RequestView ComponentOf(const wire::RequestView& request, std::size_t comp
 bool EndsByDeadline(const wire::RequestView& request, std::optional<double> start_time);
 /// "2 nodes with 4 GPUs each of type h100, 8 CPUs each, where ib": what a job requests.
 std::string AsksFor(const wire::RequestView& request);
-/// For a heterogeneous job: the AsksFor text of each component.
+/// Returns the AsksFor text of each component of a heterogeneous job.
 std::vector<std::string> ComponentLines(const wire::RequestView& request);
 
 }  // namespace divvy::cli

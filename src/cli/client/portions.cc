@@ -17,7 +17,7 @@ namespace {
 using dialect::Option;
 using dialect::Takes;
 
-/// The options of a GPU fraction that can change, as at submission.
+/// The options of divvy resize: those of divvy submit that set the GPU fraction.
 std::vector<Option> ResizeTable(wire::JobSelector& select, JobSpec& spec) {
   std::vector<Option> table = SelectTable(select);
   table.push_back({"gpus", 'g', Takes::kValue, "FRACTION",

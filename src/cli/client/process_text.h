@@ -43,11 +43,13 @@ std::vector<GpuProcess> ProcessesOf(JobId id, const wire::LatestAnswer& latest, 
 /// rest.
 std::vector<std::string> ProcessLines(const std::vector<GpuProcess>& processes, std::size_t most);
 
-/// A table of them, or CSV. `own`: the name of the controller's machine if a column shows the node, else "".
+/// Returns a table of the processes, or CSV. `own`: the name of the controller's machine if a column shows the node,
+/// else "".
 Result<std::string> ProcessTable(const std::vector<GpuProcess>& processes, const std::string& own,
                                  const ListingOptions& options);
 
-/// Keeps only that job's processes and the GPUs on which it has any, in the API's own format.
+/// Returns `latest` reduced to the processes of job `id` and to the GPUs on which it has processes, in the API's
+/// format.
 wire::LatestAnswer OnlyProcessesOf(JobId id, wire::LatestAnswer latest);
 
 }  // namespace divvy::cli

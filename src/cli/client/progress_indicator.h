@@ -10,9 +10,9 @@
 
 namespace divvy::cli {
 
-/// While it exists: prints "moving ... 3 s" to standard error after two seconds, updates it each second, and clears it
-/// at the end. Silent if standard error is not a terminal. If several exist, only the newest prints, because it knows
-/// best what is happening. They must end in reverse order.
+/// While an object of this class exists, it prints "moving ... 3 s" to standard error after two seconds, updates this
+/// line each second, and clears it at the end. Silent if standard error is not a terminal. If several indicators exist,
+/// only the newest prints, because it describes the present step. They must be destroyed in reverse order of creation.
 class ProgressIndicator {
  public:
   explicit ProgressIndicator(std::string what);

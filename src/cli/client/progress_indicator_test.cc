@@ -56,7 +56,7 @@ TEST(ProgressIndicator, TheLatestIndicatorIsShownAndMakesRoomForOutput) {
     const ProgressIndicator outer("reading", to, std::chrono::milliseconds(1));
     EXPECT_TRUE(Eventually([&] { return written().find("reading") != std::string::npos; }));
     std::optional<ProgressIndicator> inner(std::in_place, "moving", to, std::chrono::milliseconds(1));
-    // The outer one may have started a line before the inner one existed; after that it is silent.
+    // The outer indicator may have printed a line before the inner one existed; after that the outer one is silent.
     const auto has_said = [&](std::size_t from, int lines) {
       for (const std::string said = written(); lines > 0 && from != std::string::npos; --lines)
         from = said.find("moving", from + 1);
@@ -66,7 +66,7 @@ TEST(ProgressIndicator, TheLatestIndicatorIsShownAndMakesRoomForOutput) {
     const std::size_t silent_from = written().size();
     EXPECT_TRUE(Eventually([&] { return has_said(silent_from, 20); }));
     EXPECT_EQ(written().find("reading", silent_from), std::string::npos);
-    // One of its own lines may come in between.
+    // A line of the same indicator may come in between.
     EXPECT_TRUE(Eventually([&] {
       ProgressIndicator::ClearLine();
       std::fputs("a note", to);

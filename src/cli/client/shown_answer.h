@@ -14,7 +14,7 @@ namespace divvy::cli {
 std::string WithoutControlsInJson(std::string_view json);
 
 /// Like wire::Decode, but decodes WithoutControlsInJson(json). Commands that show a response to users call this one.
-/// Commands that print JSON (--json) print the text unchanged.
+/// For --json, commands print the response unchanged instead.
 template <typename Message>
 Result<Message> DecodeShown(std::string_view json) {
   return wire::Decode<Message>(WithoutControlsInJson(json));

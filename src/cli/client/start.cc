@@ -29,7 +29,7 @@ namespace {
 
 // Startup recovers from the store and detects GPUs; a faulty driver may be slow.
 constexpr int kStartMostMs = 60'000;
-// A process that reported a failed start only has to close its files.
+// How long to wait for a process that has reported a failed start; it only has to close its files.
 constexpr int kEndMostMs = 10'000;
 
 /// Reads the report of the starting process: "ready" or an error. Returns "" if it ended without a report.
@@ -151,7 +151,7 @@ Status StartDetached(std::vector<std::string> arguments, const std::string& who)
   int ready[2];
   if (::pipe2(ready, O_CLOEXEC) != 0) return Internal("cannot make a pipe: " + std::string(std::strerror(errno)));
   Spawn spawn(Spawn::Apart::kSession);
-  // Its messages go to the pipe until it has opened its log.
+  // The started process writes its messages to the pipe until it has opened its log.
   spawn.OpenNull(STDIN_FILENO).OpenNull(STDOUT_FILENO).Give(STDERR_FILENO, ready[1]);
   const auto pid = spawn.Start("/proc/self/exe", arguments);
   ::close(ready[1]);

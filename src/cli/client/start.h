@@ -10,7 +10,7 @@
 
 namespace divvy::cli {
 
-/// Replaces this process with the new one. Returns, with an exit code, only when that fails.
+/// Replaces this process (exec) with divvy run with `arguments`. Returns, with an exit code, only if that fails.
 int StartInPlace(std::vector<std::string> arguments);
 /// Launcher settings that only root may give. An empty field keeps the launcher's present value.
 struct LauncherWishes {
@@ -22,15 +22,16 @@ struct LauncherWishes {
 /// Requires: root.
 Status StartLauncher(const LauncherWishes& wishes = {});
 /// Starts the launcher as StartLauncher does, then changes this root process to user divvy, for the machine's daemon or
-/// agent, and detaches it from root's terminal. With a terminal, this returns in a child; the parent keeps the terminal
-/// and ends as the child does. Does nothing if the process already runs as user divvy, as systemd starts it. Returns
-/// kPermissionDenied for any other user. `what`: "daemon" or "agent".
+/// agent, and detaches it from root's terminal. If this process has a terminal, the function returns in a child
+/// process; the parent keeps the terminal, waits, and ends with the exit code of the child. Does nothing if the process
+/// already runs as user divvy, as systemd starts it. Returns kPermissionDenied for any other user. `what`: "daemon" or
+/// "agent".
 Status LeaveRootToLauncher(const std::string& what, const LauncherWishes& wishes);
-/// Starts it in the background, in its own session, with "--detached" appended to its arguments. Succeeds when it
-/// reports "ready"; otherwise the error has its message. `who` names it in errors: "the daemon".
+/// Starts divvy with `arguments` and "--detached" as a background process in its own session. Returns when that process
+/// reports "ready"; otherwise the error contains its message. `who` names the process in errors: "the daemon".
 Status StartDetached(std::vector<std::string> arguments, const std::string& who);
-/// Waits at most 10 s until the process of this machine has ended and has released its locks, whether or not its parent
-/// has noticed.
+/// Waits at most 10 s until process `pid` on this machine has ended and has released its file locks. Its parent need
+/// not have reaped it.
 void AwaitEnd(pid_t pid);
 
 }  // namespace divvy::cli

@@ -34,7 +34,7 @@ struct Column {
 /// True on a terminal without NO_COLOR and with TERM other than "dumb".
 bool UsesColour();
 std::string Paint(Colour colour, std::string_view text);
-/// Columns of stdout; 0 when it is not a terminal.
+/// Returns the width of the terminal in columns; 0 if stdout is not a terminal.
 int TerminalWidth();
 /// Folds lines wider than `width` between words. Continuation lines are indented to the text after their label (which
 /// two or more spaces follow). 0: no folding. Lines that users copy, such as commands and paths behind their labels,
@@ -52,7 +52,8 @@ struct ListingOptions {
   bool has_header = true;
   std::vector<std::string> columns;  // Empty: the default ones.
 };
-/// Fails if several output forms were requested, each named by its option, because only one could be printed.
+/// Fails if more than one output form (--json, --csv, ...) was requested, because only one can be printed. `forms` has
+/// the option of each form, and whether it was given.
 Status OneForm(const std::vector<std::pair<std::string_view, bool>>& forms);
 /// --json, --csv, -o/--columns, -w/--watch, --interval, --no-header.
 std::vector<dialect::Option> ListingOptionTable(ListingOptions& options);

@@ -105,7 +105,7 @@ std::vector<std::pair<std::string, std::string>> ShareFields(const wire::ShareVi
     std::string text = BytesText(Bytes(one.used_bytes)) + " used, limit " + BytesText(Bytes(one.limit_bytes)) + ", " +
                        BytesText(Bytes(one.request_bytes)) + " guaranteed";
     if (one.borrowed_bytes > 0) text += ", " + BytesText(Bytes(one.borrowed_bytes)) + " borrowed";
-    // A MIG instance has all of its compute time.
+    // The compute time of a MIG instance is not shared, so no share of it is shown.
     if (share.mechanism != wire::kByMig)
       text += "; " + Percent(one.compute) + " of the time, " + Percent(one.compute_request) + " guaranteed";
     fields.emplace_back(share.gpus.size() > 1 ? "GPU " + std::to_string(one.gpu) : "usage", text);

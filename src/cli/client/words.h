@@ -12,15 +12,15 @@ namespace divvy::cli {
 /// Finds a command, hidden ones included, by its exact name; null if there is none.
 const Command* FindCommand(std::string_view name);
 
-/// An option table by its headings, in their order; one part without a heading if the table has none. Hidden options
-/// are left out.
+/// The options of a command that share a heading in --help. A command whose options have no headings has one section
+/// with an empty heading. Hidden options are left out.
 struct OptionSection {
   std::string_view heading;
   std::vector<dialect::Option> options;
 };
 std::vector<OptionSection> OptionSections(const Command& command);
 
-/// "--gpus N", "--quiet", "--wait[=HOW]".
+/// Returns how an option is written in --help: "--gpus N", "--quiet", "--wait[=HOW]".
 std::string OptionForm(const dialect::Option& option);
 
 /// Makes the first letter upper case; words such as "/dev/null" stay.

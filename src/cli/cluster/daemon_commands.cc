@@ -113,7 +113,7 @@ std::string StatusLine(const wire::StatusView& status, const std::vector<wire::N
   std::string out = "divvy " + status.version + " serves at " + status.socket + " (pid " + std::to_string(status.pid) +
                     ", up " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(status.uptime_s * 1e9))) +
                     ")\n";
-  // A controller that stands by knows no GPUs and jobs.
+  // A standby controller does not know the GPUs and jobs.
   if (status.policy.empty()) {
     if (!status.listens.empty()) out += "listens    " + status.listens + " (TLS, with tokens)\n";
     return out + "standby    " + status.trouble + "\n";
@@ -224,7 +224,7 @@ int DownMain(const Words& words) {
     progress.reset();
     return Fail(down.error());
   }
-  // The next divvy up must not find it.
+  // Wait for the end of the process, so that the next divvy up does not find it running.
   if (!api->is_remote()) AwaitEnd(static_cast<pid_t>(status->pid));
   progress.reset();
   if (is_quiet) return 0;

@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
 constexpr std::size_t kMostFile = std::size_t{1} << 20;
 constexpr HttpLimits kAnswerLimits{.header_bytes = std::size_t{64} << 10, .body_bytes = kLongestAnswer};
-/// Answers such as "103 Early Hints" before the real one (RFC 9110, 15.2).
+/// The largest number of informational answers (such as "103 Early Hints"; RFC 9110, 15.2) before the final answer.
 constexpr int kMostInformational = 10;
 /// One attempt ends after this time, so that a server that hangs does not use up the time of all calls.
 constexpr Duration kOneAttempt = std::chrono::seconds(30);
@@ -35,14 +35,14 @@ std::string Environment(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-/// Without blanks and line ends around it.
+/// Returns `text` without surrounding blanks and line ends.
 std::string OneWord(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n";
   const std::size_t first = std::min(text.find_first_not_of(kBlanks), text.size());
   return std::string(text.substr(first, text.find_last_not_of(kBlanks) + 1 - first));
 }
 
-/// A name in a kubeconfig is relative to its folder.
+/// Returns the path of a file that a kubeconfig names. A relative path starts at the folder of the kubeconfig.
 std::string Beside(const std::string& kubeconfig, const std::string& file) {
   return file.starts_with('/') ? file : kubeconfig.substr(0, kubeconfig.rfind('/') + 1) + file;
 }
@@ -84,7 +84,7 @@ Result<KubernetesApi> KubernetesApi::Open(Duration time_limit) {
     DIVVY_CHECK(api.ReadServiceAccount());
   }
   if (api.name_space_.empty()) api.name_space_ = "default";
-  // It goes into a header.
+  // The token is sent in an HTTP header, so it must not contain blanks or control characters.
   if (std::ranges::any_of(api.token_, [](char c) { return c <= ' ' || c > '~'; }))
     return InvalidArgument("the token has blanks or control characters, so it is none");
   if (!api.token_.empty()) api.Hide(api.token_);
@@ -215,7 +215,7 @@ Error KubernetesApi::ErrorOf(const std::string& doing, const HttpResponse& answe
   std::string text = doing + ": HTTP status " + std::to_string(answer.status);
   const auto document = JsonDocument::Parse(answer.body);
   const auto message = document ? document->root()["message"].AsString() : std::nullopt;
-  // Secrets first: the end of one that is cut off would not be recognized.
+  // Remove secrets before the text is shortened: a secret that is cut off would not be recognized.
   if (message) text += ": " + OneLine(WithoutSecrets(std::string(*message)).substr(0, kLongestMessage));
   if (answer.status == 401) return PermissionDenied(text + "; the credentials are wrong or have expired");
   if (answer.status == 403)

@@ -29,18 +29,20 @@ class KubernetesApi {
 
   /// The namespace of the kubeconfig or of the service account; "default" if they name none.
   const std::string& name_space() const { return name_space_; }
-  /// Never shows this text in errors, in addition to the credentials.
+  /// Adds a secret that is never shown in errors. The credentials are never shown either.
   void Hide(std::string secret) { secrets_.push_back(std::move(secret)); }
 
-  /// Returns the answer of the server, whatever its status, but repeats calls that it could not serve: 429, 5xx, and
-  /// lost connections. It waits as long as Retry-After says, and gives up when the time limit would pass. So a call
-  /// must be one that may be made twice. `body`: JSON. Without `repeats` it is made once.
+  /// Sends a request and returns the answer of the server, whatever its HTTP status. Repeats the request after a status
+  /// of 429 or 5xx and after a lost connection; so it must be a request that may be sent twice. Waits before each
+  /// repetition as Retry-After says, and gives up when the time limit would pass. With `repeats` false, sends the
+  /// request once. `body`: JSON.
   Result<HttpResponse> Call(std::string_view method, const std::string& target, std::string_view body = {},
                             bool repeats = true);
   /// Waits before a sequence of calls is repeated, longer each time. `before`: the number of pauses before this one.
   void Pause(int before) const;
 
-  /// The error for an answer: "creating the pod: HTTP status 403: pods is forbidden". No secret is in it.
+  /// Returns the error for an answer with an error status: "creating the pod: HTTP status 403: pods is forbidden".
+  /// Secrets in it are removed.
   Error ErrorOf(const std::string& doing, const HttpResponse& answer) const;
 
  private:

@@ -15,7 +15,7 @@ namespace json = boost::json;
 
 constexpr std::string_view kJoinFolder = "/var/run/divvy-join";
 constexpr std::string_view kHome = "/var/lib/divvy-agent";
-/// Time between SIGTERM and SIGKILL. divvy has taken the jobs away before a node is destroyed.
+/// Seconds between SIGTERM and SIGKILL. No jobs run on the node any more when divvy destroys it.
 constexpr int kGraceSeconds = 30;
 /// The API server's limit for activeDeadlineSeconds.
 constexpr double kLongestLife = 2'147'483'647;
@@ -28,7 +28,7 @@ constexpr std::string_view kContainerLists[] = {"containers", "initContainers", 
 
 json::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-/// The member, which becomes an object if it is none.
+/// Returns the member `key` of `parent`. Replaces it with an empty object if it is missing or of another type.
 json::object& ObjectIn(json::object& parent, std::string_view key) {
   json::value& value = parent[View(key)];
   if (!value.is_object()) value = json::object();
@@ -39,7 +39,7 @@ json::array& ArrayIn(json::object& parent, std::string_view key) {
   if (!value.is_array()) value = json::array();
   return value.as_array();
 }
-/// The element of the list with that name, which is appended if there is none.
+/// Returns the element of the list with that name. Appends one if there is none.
 json::object& Named(json::array& list, std::string_view name) {
   for (json::value& element : list) {
     const json::value* known = element.is_object() ? element.as_object().if_contains("name") : nullptr;
@@ -49,7 +49,7 @@ json::object& Named(json::array& list, std::string_view name) {
   added["name"] = View(name);
   return added;
 }
-/// For the API server, null is a missing field.
+/// Sets the member if it is missing or null; the API server treats null as a missing field.
 void SetDefault(json::object& object, std::string_view key, json::value value) {
   json::value& field = object[View(key)];
   if (field.is_null()) field = std::move(value);
@@ -62,11 +62,11 @@ const json::value* Find(const json::value* value, std::initializer_list<std::str
   }
   return value;
 }
-/// Anything except a missing field, null and false: what the API server makes of another type is its own affair.
+/// True unless the field is missing, null or false. A value of another type counts as true, to be safe.
 bool IsOn(const json::value* value) {
   return value != nullptr && !value->is_null() && !(value->is_bool() && !value->as_bool());
 }
-/// Anything except a missing field, null, and an empty text, list or object.
+/// True unless the field is missing, null, or an empty text, list or object.
 bool IsGiven(const json::value* value) {
   if (value == nullptr || value->is_null()) return false;
   if (value->is_string()) return !value->as_string().empty();
@@ -99,7 +99,7 @@ std::string PrivilegeOfContainer(const json::value& container, const std::string
   if (std::string found = PrivilegeOfContext(Find(&container, {"securityContext"}), where + ".securityContext");
       !found.empty())
     return found;
-  // The kubelet would send requests to other machines.
+  // A probe with a host field would make the kubelet send requests to other machines.
   for (const std::string_view probe : {"livenessProbe", "readinessProbe", "startupProbe", "postStart", "preStop"}) {
     const bool is_hook = probe.starts_with('p');
     const json::value* handler = is_hook ? Find(&container, {"lifecycle", probe}) : Find(&container, {probe});

@@ -1,4 +1,5 @@
-// The pod that is a node: its options, the template that is merged into it, and what a template may not ask for.
+// The Kubernetes pod that runs an agent and so is a node of divvy: its options, the pod template that is merged into
+// it, and the privileges that a template may not request.
 #pragma once
 
 #include <map>
@@ -30,11 +31,13 @@ struct KubernetesOptions {
   std::string divvy_path;  // divvy in the image; empty: the image's entry point is divvy.
   std::string emulate;
 };
-/// Errors name the option, and what it may be.
+/// Parses the options of a provider and those of one of its shapes, in this order. Errors name the option and the
+/// allowed values.
 Result<KubernetesOptions> ReadKubernetesOptions(const std::vector<std::string>& of_provider,
                                                 const std::vector<std::string>& of_shape);
 
-/// The name of the pod and of its secret: the same for each call with a token.
+/// Returns the name of the pod and of its secret. It depends on the request's token only, so a repeated call finds the
+/// same pod.
 std::string PodNameOf(const std::string& token);
 
 /// The pod as JSON. `pod_template`: JSON of a pod whose fields are the defaults; "{}": none. Lists of things with names
@@ -44,7 +47,8 @@ std::string PodNameOf(const std::string& token);
 /// pod names itself.
 Result<std::string> PodText(const wire::ProviderOrder& order, const KubernetesOptions& options,
                             const std::string& pod_template);
-/// The secret with the join line, which belongs to the pod and is removed with it. JSON.
+/// Returns the secret as JSON. It contains the line with which the agent joins the controller. Kubernetes removes the
+/// secret together with the pod, which owns it.
 std::string SecretText(const wire::ProviderOrder& order, const std::string& pod_uid);
 
 }  // namespace divvy::cli

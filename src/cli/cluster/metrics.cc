@@ -260,7 +260,7 @@ Status CheckSubject(const MetricsFlags& flags, const Words& jobs) {
   return {};
 }
 
-/// `job`: empty for other subjects.
+/// `job`: the id of the job whose metrics are shown; empty for metrics of GPUs, nodes or the cluster.
 std::string TargetOf(const MetricsFlags& flags, const std::string& job) {
   std::string target = "/v1/series?of=";
   if (!job.empty()) target += "job&id=" + PercentEncode(job);

@@ -58,7 +58,7 @@ std::string RestrictionText(const wire::NodeView& view) {
   return view.gpus_restricted.size() == 1 ? "GPU " + list + " is restricted" : "GPUs " + list + " are restricted";
 }
 
-// Why the node takes no work, or less, with the remaining time of a drain.
+// Returns why the node accepts no new jobs, or fewer, and the remaining time of a drain.
 std::string ReasonText(const wire::NodeView& view, double now) {
   if (!view.deadline) {
     // Without a reason from the administrator, the controller only sends who did it.

@@ -1,4 +1,5 @@
-// The providers that are part of divvy: what the daemon runs as their programs (docs/providers.md, "The protocol").
+// The providers that are part of divvy: they create nodes on Slurm or Kubernetes. The daemon runs each of them as a
+// separate program (docs/providers.md, "The protocol").
 #pragma once
 
 #include <string>
@@ -8,12 +9,13 @@
 
 namespace divvy::cli {
 
-// Both carry out one order: `verb` is create, list or destroy. They return the answer, as JSON, and block for as long
-// as the other system takes.
+// Both functions carry out one order of the daemon: `verb` is create, list or destroy. They return the answer as JSON,
+// and block until Slurm or Kubernetes has answered.
 
-/// By Slurm's commands.
+/// Carries out an order with Slurm's commands.
 Result<std::string> CallSlurm(const std::string& verb, const wire::ProviderOrder& order);
-/// By calls of the API server. Gives up shortly before the seconds of DIVVY_TIMEOUT_S have passed.
+/// Carries out an order with requests to the Kubernetes API server. Gives up shortly before the time limit of the
+/// daemon, DIVVY_TIMEOUT_S seconds.
 Result<std::string> CallKubernetes(const std::string& verb, const wire::ProviderOrder& order);
 
 }  // namespace divvy::cli

@@ -28,17 +28,18 @@ namespace {
 
 constexpr int kPodsInOneAnswer = 500;
 constexpr int kMostPages = 1000;
-/// Limits for what a server says: all pods of a list, bytes of a name, and of the token for the next page.
+/// Limits for the answers of a server: the pods in one list, the bytes of a name, and the bytes of the token for the
+/// next page.
 constexpr std::size_t kMostPods = 10'000;
 constexpr std::size_t kLongestName = 256;
 constexpr std::size_t kLongestContinue = std::size_t{64} << 10;
-/// Pods that have ended are deleted by lists, so many by each.
+/// The list call deletes pods that have ended, at most this many per call.
 constexpr int kMostDeleted = 20;
 /// A pod that exists for so long after its end is stuck.
 constexpr std::time_t kStuckAfter = 300;
-/// Pods that vanish and appear meanwhile, and answers that have expired, are looked at again this often.
+/// How often a request is repeated if pods appear or vanish at the same time, or if a page of a list has expired.
 constexpr int kMostTries = 5;
-/// If the daemon does not say how long a call may take.
+/// The time limit of a call if the daemon sets none (DIVVY_TIMEOUT_S).
 constexpr Duration kUsualTimeout = std::chrono::minutes(2);
 
 /// A pod as the API server describes it (kubernetes.io, "Pod v1 core").
@@ -144,7 +145,7 @@ class Provider {
                                 .instance = pod.name,
                                 .state = pod.is_scheduled ? "" : "pending"});
         } else if (!pod.is_deleting && deleted++ < kMostDeleted) {
-          // No agent runs in it. If this fails, the next list does it.
+          // No agent runs in the pod. If the deletion fails, the next list call deletes it.
           static_cast<void>(Delete("pods/", pod.name, pod.uid, false));
         }
       }
@@ -285,7 +286,7 @@ Result<Provider> ProviderFor(const wire::ProviderOrder& order) {
   if (const char* given = std::getenv("DIVVY_TIMEOUT_S")) {
     if (const auto seconds = ParseInteger(given); seconds && *seconds > 0) timeout = std::chrono::seconds(*seconds);
   }
-  // So that the error is reported before the daemon kills this program.
+  // A little less than the time limit, so that the error is reported before the daemon kills this program.
   DIVVY_TRY(KubernetesApi api, KubernetesApi::Open(timeout * 9 / 10));
   return Provider(std::move(api), order, std::move(options));
 }

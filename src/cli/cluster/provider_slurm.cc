@@ -41,7 +41,7 @@ Result<std::string> RunTool(const std::vector<std::string>& words, const std::st
   std::vector<char*> pointers;
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
-  // In the process group of this program, so that both are killed together.
+  // The child stays in the process group of this program, so that both are killed together.
   const pid_t pid = ::fork();
   if (pid < 0) return Internal(std::string("cannot start a process: ") + std::strerror(errno));
   if (pid == 0) {
@@ -76,8 +76,8 @@ struct Pilot {
   bool is_pending = false;  // It waits in Slurm's queue.
 };
 
-/// The cluster's pilots that have not ended, ascending by id. Only jobs of this program's own user: others could write
-/// the tag into their comments.
+/// Returns the cluster's pilot jobs that have not ended, ascending by id. Only jobs of this program's user count,
+/// because other users could write the tag into their jobs' comments.
 Result<std::vector<Pilot>> ListPilots(const std::string& cluster) {
   DIVVY_TRY(const std::string text,
             RunTool({"squeue", "--noheader", "--all", "--user=" + std::to_string(::geteuid()), "--format=%i %t %k"}));
@@ -91,7 +91,8 @@ Result<std::vector<Pilot>> ListPilots(const std::string& cluster) {
   return pilots;
 }
 
-/// Everything that has the agent's folder in its environment ends with the pilot, also if Slurm cannot track it.
+/// Returns the batch script of a pilot job. At its end, it ends all processes that have the agent's folder in their
+/// environment, even those that Slurm does not track.
 std::string PilotScript(const wire::ProviderOrder& order, const std::string& divvy, const std::string& parent,
                         const std::string& emulate) {
   std::string script = "#!/bin/sh\numask 077\n";
@@ -173,7 +174,7 @@ Status DestroyPilot(const wire::ProviderOrder& order) {
     if (order.instance.empty() ? pilot.token == order.token : pilot.id == order.instance) words.push_back(pilot.id);
   }
   if (words.size() == 1) return {};
-  // First the script, which ends the jobs that Slurm cannot see; then the job.
+  // First signal the batch script, which ends processes that Slurm does not track; then cancel the job.
   std::vector<std::string> first = {"scancel", "--batch", "--signal=TERM"};
   first.insert(first.end(), words.begin() + 1, words.end());
   static_cast<void>(RunTool(first));

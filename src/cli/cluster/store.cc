@@ -24,7 +24,7 @@ struct StoreFlags {
   std::string to;
 };
 
-// Other users see a command's arguments.
+// Refuses a URL with a password on the command line, because other users can see the arguments of a process.
 Status RefusePassword(std::string_view url) {
   if (!HasPassword(url)) return {};
   return InvalidArgument(WithoutPassword(url) +

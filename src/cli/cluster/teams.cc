@@ -450,7 +450,7 @@ std::vector<Option> TeamsOptions() {
   static Flags scratch;
   std::vector<Option> table = ListingOptionTable(scratch.listing);
   std::vector<Option> changes = TeamTable(scratch.team);
-  // Options that only users have.
+  // Add the options that apply to users but not to teams.
   for (Option& option : UserTable(scratch.user)) {
     if (option.name == std::string_view("team") || option.name == std::string_view("max-gpus"))
       changes.push_back(std::move(option));

@@ -23,8 +23,8 @@ bool TakesNextWord(std::string_view word, const std::vector<dialect::Option>& op
   });
 }
 
-// If a command takes another program's command line, the first word that is neither an option nor an option's value
-// starts it. --help behind that word belongs to the other program.
+// Whether --help is requested for divvy's command. If a command takes another program's command line, the first word
+// that is neither an option nor an option's value starts it. --help behind that word belongs to the other program.
 enum class AsksHelp { kNo, kHelp, kHelpAll };
 AsksHelp AsksForHelp(const Words& words, bool takes_command, const std::vector<dialect::Option>& options) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -40,7 +40,7 @@ AsksHelp AsksForHelp(const Words& words, bool takes_command, const std::vector<d
   return AsksHelp::kNo;
 }
 
-/// Other tools' names for our commands.
+/// Names that other tools use for divvy's commands.
 constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
     {"ps", "queue"},    {"list", "queue"},    {"ls", "queue"},  {"jobs", "queue"},
     {"kill", "cancel"}, {"stop", "cancel"},   {"rm", "cancel"}, {"delete", "cancel"},

@@ -96,7 +96,7 @@ int ShimsMain(const Words& words) {
     struct stat status {};
     if (::lstat(link.c_str(), &status) == 0) {
       if (name == "divvy" && S_ISREG(status.st_mode) && IsSameProgram(link, self)) continue;
-      // Replace only a dangling link or a link to divvy; any other sbatch is not ours.
+      // Replace only a dangling link or a link to divvy. Any other file of this name (such as a real sbatch) stays.
       if (!S_ISLNK(status.st_mode) || !LeadsToDivvy(link))
         return Fail(
             FailedPrecondition("'" + link + "' is there already and is another program; choose another directory"));

@@ -20,7 +20,7 @@ namespace {
 constexpr auto kShortestPause = std::chrono::milliseconds(100);
 constexpr std::size_t kMostNamed = 3;  // At most this many elements of one shared file are named.
 
-/// The file of one element, or of several that write to the same file.
+/// A log file that one element of the array writes, or several elements that share it.
 struct Part {
   std::vector<std::string> elements;  // "5_0", "5_1 lr=1e-3".
   LogFile file;

@@ -82,7 +82,7 @@ class Viewer {
       if ((*joined)++ > 0) std::fprintf(stderr, "divvy: rejoined job %s\r\n", id.c_str());
     };
     hooks.on_away = [id](bool is_away) { TellPresence(id, is_away, true); };
-    // The job's supervisor, or its node's agent when it reconnects, notices that we are gone.
+    // The job's supervisor, or the agent of its node when it connects again, notices that this process has ended.
     hooks.on_left = [id](bool is_here) {
       if (is_here) return;
       RawTerminal::Restore();
@@ -100,7 +100,8 @@ class Viewer {
     return end;
   }
 
-  /// Returns nullopt when the job can be joined again, else the job's end or why it is not known.
+  /// Waits for a daemon to answer. Returns nullopt if the job can be joined again; else the result of the job, or the
+  /// error why the result is unknown.
   std::optional<Result<wire::WaitAnswer>> AwaitDaemon() {
     while (true) {
       const timespec pause{0, kTryAgainAfterMs * 1'000'000};

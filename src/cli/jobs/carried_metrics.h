@@ -23,7 +23,7 @@ namespace divvy::cli {
 class ObjectLines {
  public:
   void Read(std::string_view bytes);
-  /// Treats the line that has begun as complete, because nothing follows.
+  /// Call at the end of the stream. Treats the last line as complete although it has no line break.
   void End();
   /// Returns the newest lines since the last call, at most wire::kMostOwnLines.
   std::deque<std::string> Take();
@@ -39,7 +39,8 @@ class ObjectLines {
   std::int64_t left_out_ = 0;
 };
 
-/// Reports the numbers of a stream once a second, on its own thread, which starts with the first such line.
+/// Reads the metrics that a job prints to a stream and passes them to `tell` at most once a second. `tell` is called on
+/// a separate thread, which starts when the first line with a JSON object arrives.
 class CarriedMetrics {
  public:
   struct Said {
@@ -55,9 +56,9 @@ class CarriedMetrics {
 
   /// Call on the thread that copies the stream.
   void Read(std::string_view bytes);
-  /// From now on numbers can be reported, because the job has its id.
+  /// Call when the job has received its id. Numbers that were read earlier are kept and reported from then on.
   void Begin();
-  /// Reports the rest. Nothing is read after that.
+  /// Reports the numbers that are still unreported, and ends the thread. Later calls of Read() have no effect.
   void Finish();
 
  private:
@@ -72,7 +73,7 @@ class CarriedMetrics {
   std::thread thread_;
 };
 
-/// Adds values to the job's metrics. The response is a message without content.
+/// Sends metric values of job `id` to the daemon. Returns the body of the daemon's response, a message without content.
 Result<std::string> AddOwnMetrics(Api& api, const std::string& id, const wire::OwnMetricsRequest& request);
 
 }  // namespace divvy::cli

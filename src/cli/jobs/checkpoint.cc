@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kChanged = 3;
 
-// Exit code 3 means that the GPUs have changed, so errors must not return it.
+// Reports an error with exit code 1. Exit code 3 would mean that the job's GPUs have changed.
 int FailWithOne(const Error& error) {
   static_cast<void>(Fail(error));
   return 1;

@@ -46,9 +46,9 @@ void MakeRaw() {
 }
 
 constexpr auto kAgainMost = std::chrono::seconds(1);
-/// From the Ctrl-C of a caller that quits on it to the job's SIGKILL.
+/// With Voice::quits_on_interrupt: the time between Ctrl-C and the job's SIGKILL.
 constexpr auto kQuitGrace = std::chrono::seconds(10);
-/// How often a caller that waits for the begin looks whether the job has ended.
+/// How often a command that waits for the start of its job checks whether the job has ended.
 constexpr auto kLookAgain = std::chrono::milliseconds(200);
 
 // The last signal that asked this process to end; 0: none.
@@ -178,8 +178,8 @@ class SignalRelay {
   sigset_t before_{};
 };
 
-/// Reports metrics from output that passed through us. Drops them if the daemon does not answer, so that the job never
-/// waits for its curves.
+/// Reports metrics from output that passed through this process to the daemon. Drops them if the daemon does not
+/// answer, so that the job never waits for its metrics.
 void TellNumbers(const std::string& id, const CarriedMetrics::Said& said) {
   wire::OwnMetricsRequest request;
   request.values.insert(said.numbers.begin(), said.numbers.end());
@@ -199,8 +199,8 @@ void TellStreamsLost(const std::string& program, const std::string& id, const st
                why.c_str(), id.c_str(), then.c_str());
 }
 
-/// Handles that the caller left the job's terminal. Usually the daemon reports this; while it is down, only this
-/// process knows.
+/// Ends this command when the caller has left the job's terminal. Usually the daemon reports this; while the daemon is
+/// down, only this process knows it.
 class Leaving {
  public:
   explicit Leaving(std::string program) : program_(std::move(program)) {}
@@ -334,7 +334,7 @@ RawTerminal::RawTerminal(bool is_wanted, From from) {
   }
   if (from == From::kJoined) return;
   termios waiting = terminal.before;
-  // Ctrl-Z is disabled, because the job would start while we are stopped, on a terminal that the shell reads again.
+  // Ctrl-Z is disabled: otherwise the job could start while this process is stopped and the shell reads the terminal.
   waiting.c_cc[VSUSP] = _POSIX_VDISABLE;
   static_cast<void>(::tcsetattr(STDIN_FILENO, TCSADRAIN, &waiting));
 }
@@ -367,7 +367,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   spec.is_foreground = true;
   if (const Status complete = dialect::CheckComplete(spec); !complete) return voice.refuse(complete.error());
   std::string id;
-  // Must outlive the relays, whose threads call it.
+  // Must outlive the relays, because their threads use `metrics`.
   CarriedMetrics metrics([&](const CarriedMetrics::Said& said) { TellNumbers(id, said); });
   // Declared before the connection, which may hold the relays' other ends and must close first.
   std::optional<StreamRelays> relays;

@@ -212,7 +212,7 @@ std::string ReasonText(const wire::JobView& job) {
   return job.reason + (job.reason.empty() || note.empty() ? "" : "; ") + note;
 }
 
-/// True for a MIG instance, whose share says more than the request.
+/// True if the job has a MIG instance. Its share is then shown instead of the request, because it has more details.
 bool HasSlice(const wire::JobView& job) { return !job.request.slice.empty() && job.share; }
 
 /// The time since which it waited for its present run, or waits for its next one. Works for both job views.

@@ -28,7 +28,8 @@ inline bool IsElsewhere(const wire::JobDetail& job) { return !job.node.empty(); 
 
 class LogFile {
  public:
-  /// Like ReadLog, for one file.
+  /// Reads a piece of the log. The arguments and the result are those of ReadLog (platform/users/read_log.h), without
+  /// the path.
   using Reader = std::function<LogPiece(std::int64_t at, std::int64_t last)>;
   /// Starts before the last `last` lines that exist at the first read; -1: at the beginning. If set, `reader` replaces
   /// reading from this machine.
@@ -39,7 +40,7 @@ class LogFile {
   std::string Next();
   /// How many bytes before the last piece were dropped before they could be read (`log_limit`).
   std::int64_t dropped() const { return dropped_; }
-  /// Why the file could not be read (errno); 0 once it could.
+  /// The errno that says why the file could not be read; 0 once a read has succeeded.
   int error() const { return error_; }
   /// `error()` as text.
   std::string trouble() const;
@@ -55,10 +56,12 @@ class LogFile {
   std::string trouble_;
 };
 
-/// Reports on standard error how much is missing before the last piece, if anything. `name`: the job's.
+/// Prints a note to standard error if bytes before the last piece were dropped, with their number. `name` is the job's
+/// name, for the note.
 void NoteDropped(const LogFile& file, const std::string& name);
 
-/// `api` must outlive the result.
+/// Returns the job's output or error file (flags.is_error). Files on other nodes, and those of earlier runs, are read
+/// through `api`, which must outlive the result.
 LogFile OpenLogFile(Api& api, const wire::JobDetail& job, const LogFlags& flags);
 
 /// Prints the logs of all elements of an array, each under a heading. With flags.follows, continues until the array has

@@ -81,7 +81,7 @@ void Pause(long milliseconds) {
   ::nanosleep(&pause, nullptr);
 }
 
-/// A shorter piece is the last one for now.
+/// The size of a full piece. A shorter piece ends at the present end of the file.
 constexpr std::size_t kFullPiece = std::size_t{256} << 10;
 
 /// Prints what is new and returns its size in bytes. `name`: the job's. `until_now`: do not print what the job writes
@@ -154,7 +154,7 @@ Result<std::string> ChooseRun(const wire::JobDetail& job, LogFlags& flags) {
   return runs.back().node;
 }
 
-/// Prints until the job has ended. The job may start later than us, and on another node than its earlier run.
+/// Prints until the job has ended. The job may start later than this command, and on another node than its earlier run.
 class Follower {
  public:
   Follower(Api& api, const wire::JobDetail& job, const LogFlags& flags)
@@ -241,7 +241,8 @@ int LogsMain(const Words& words) {
   if (!job->elements.empty()) return PrintArrayLogs(*api, *job, flags);
   const std::string id = PublicId(*job);
   const bool is_on_terminal = job->is_foreground && job->output.empty();
-  // On another node, it has a log of what it printed after its streams were lost.
+  // A foreground job on another node has a log of the output that it wrote after the connection to its terminal was
+  // lost.
   if (is_on_terminal) {
     const auto piece = IsElsewhere(*job) ? api->Log(ToString(job->id), false, 0, -1) : NotFound("");
     if (!piece && piece.error().code != ErrorCode::kNotFound) return Fail(piece.error());

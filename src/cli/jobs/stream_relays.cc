@@ -24,10 +24,11 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{32} << 10;
 /// A job's terminal takes this for the end of its input: Pty::kEndOfFile, Ctrl-D.
 constexpr char kTypedEnd = 0x04;
-/// Ctrl-P Ctrl-Q leaves a terminal. Its supervisor detects this itself (platform/os/pty.h).
+/// The keys Ctrl-P Ctrl-Q leave a job's terminal. The job's supervisor detects them too (platform/os/pty.h).
 constexpr char kLeavePrefix = 0x10;
 constexpr char kLeave = 0x11;
-/// How much of our input is kept for a new daemon: more than can be in transit to a job on another node.
+/// How many bytes of this process's input are kept, to send them again through a new daemon: more than can be in
+/// transit to a job on another node.
 constexpr std::size_t kHistory = std::size_t{1} << 20;
 
 /// Makes a write without a reader an error instead of ending this process.
@@ -58,7 +59,7 @@ ssize_t ReadSome(int fd, char* bytes, std::size_t size) {
 
 using OnOutput = std::function<void(std::string_view bytes)>;
 
-/// Copies a relay to one of our streams until the relay's end. Closes the relay.
+/// Copies a relay to one of this process's standard streams until the end of the relay, and closes the relay.
 void Print(int relay, int stream, std::atomic<std::int64_t>& came, const OnOutput& on_output) {
   BlockPipeSignal();
   char block[kPiece];
@@ -68,7 +69,7 @@ void Print(int relay, int stream, std::atomic<std::int64_t>& came, const OnOutpu
     const bool is_printed = WriteAll(stream, bytes);
     if (on_output) on_output(bytes);
     if (is_printed) continue;
-    // Our reader is gone, so tell the job that its reader is gone.
+    // The reader of this process's output has gone, so let the job's writes fail as well.
     ::shutdown(relay, SHUT_RDWR);
     break;
   }
@@ -77,7 +78,8 @@ void Print(int relay, int stream, std::atomic<std::int64_t>& came, const OnOutpu
 
 }  // namespace
 
-/// Shared with the thread that reads our input. That thread may outlive everything else, because only input wakes it.
+/// The state of the thread that reads this process's input. The thread shares ownership, because it may outlive the
+/// StreamRelays: only new input wakes it.
 struct StreamRelays::Input {
   std::mutex mutex;
   std::condition_variable changed;
@@ -107,8 +109,8 @@ struct StreamRelays::Input {
     const std::lock_guard lock(mutex);
     here = fd;
   }
-  /// Reads our input only when it is requested. Input that one daemon did not take goes to the next one, and so does
-  /// its end.
+  /// The loop of the thread. Reads input only after the daemon has requested it. Input (or its end) that a lost daemon
+  /// did not receive is sent to the next one.
   void Pump() {
     BlockPipeSignal();
     while (true) {
@@ -132,8 +134,8 @@ struct StreamRelays::Input {
     return here < 0 ? -1 : ::fcntl(here, F_DUPFD_CLOEXEC, 3);
   }
 
-  /// Reads the daemon's word: the job is here; or copy the input, from its present position or from the byte that the
-  /// job's node has reached.
+  /// Reads the daemon's message about the input: the job runs on this machine, or copy the input, from its present
+  /// position or from the byte that the job's node has reached.
   Where HearWhere(int fd) {
     char word = 0;
     ssize_t got = 0;
@@ -141,7 +143,7 @@ struct StreamRelays::Input {
       got = ::recv(fd, &word, 1, MSG_PEEK);
     } while (got < 0 && errno == EINTR);
     if (got == 1 && word == 'h') return Where::kHere;
-    // TellLost handles the word for lost streams.
+    // TellLost handles the message that the streams were lost.
     if (got != 1 || (word != 'p' && word != 'g') || ReadSome(fd, &word, 1) != 1) return Where::kNowhere;
     if (word == 'p') return Where::kElsewhere;
     std::int64_t from = 0;
@@ -170,11 +172,14 @@ struct StreamRelays::Input {
       sent = read;
       LookForLeaving(next, is_here);
     }
-    // Closing is not enough: word_ is a duplicate. Behind the typed end, the supervisor of a terminal here keeps us.
+    // Closing is not enough, because word_ is a duplicate of the descriptor. A supervisor on this machine that has
+    // received the typed end does not take the end of the socket for the end of this process, so the socket may be shut
+    // down.
     if (!TypesEnd() || is_here) ::shutdown(fd, SHUT_WR);
   }
 
-  /// For a terminal on another node, its supervisor reports it, unless the node's agent is disconnected.
+  /// Detects Ctrl-P Ctrl-Q in typed input. If the job's terminal is on another node, its supervisor reports the keys,
+  /// unless the node's agent is disconnected.
   void LookForLeaving(std::string_view typed, bool is_here) {
     for (const char byte : typed) {
       const bool is_leaving = has_terminal && last_typed == kLeavePrefix && byte == kLeave && (is_here || is_away);
@@ -188,7 +193,7 @@ struct StreamRelays::Input {
     std::array<pollfd, 2> polled = {{{STDIN_FILENO, POLLIN, 0}, {fd, POLLIN, 0}}};
     while (true) {
       if (::poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) continue;
-      // Any other word is for TellLost, and is the last one.
+      // Any other message is the last one, and TellLost handles it.
       if ((polled[1].revents & POLLIN) != 0 && !HearPresence(fd)) polled[1].events = 0;
       if ((polled[1].revents & ~POLLIN) != 0) return false;
       if (polled[0].revents != 0) return true;
@@ -205,8 +210,8 @@ struct StreamRelays::Input {
     return true;
   }
 
-  /// True if our input's end must be typed. The supervisor of a job's terminal takes the end of the socket without it
-  /// for the end of this process.
+  /// True if the end of the input must be typed as Ctrl-D. If the socket ended without it, the supervisor of the job's
+  /// terminal would take that for the end of this process.
   bool TypesEnd() const { return has_terminal && !is_terminal; }
 
   // Used by the pumping thread only.
@@ -237,7 +242,8 @@ StreamRelays::StreamRelays(Hooks hooks)
   else if (input_->on_begun) input_->on_begun();  // Without relays there is no word to wait for.
 }
 
-// Gives the job's terminal sockets of ours. Without sockets, it gets our own streams.
+// Connects the job's terminal to this process by sockets. If no sockets can be created, the terminal uses this
+// process's own streams.
 void StreamRelays::BeginHere() {
   std::array<std::array<int, 2>, 2> pairs{};
   if (!has_terminal_ || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[0].data()) != 0) return;
@@ -257,7 +263,7 @@ void StreamRelays::BeginHere() {
   });
 }
 
-// Gives the job a pipe as its output. Without a pipe, it gets our own output.
+// Gives the job a pipe as its standard output. If no pipe can be created, the job uses this process's own output.
 void StreamRelays::BeginCarrying() {
   std::array<int, 2> ends{};
   no_more_.Reset(::eventfd(0, EFD_CLOEXEC));
@@ -281,7 +287,7 @@ void StreamRelays::BeginCarrying() {
       if (on_output_) on_output_(bytes);
       if (!is_printed) break;
     }
-    // Our reader is gone, so tell the job that its reader is gone.
+    // The reader of this process's output has gone, so let the job's writes fail as well.
     carried_.Reset();
   });
 }
@@ -335,8 +341,9 @@ wire::RejoinRequest StreamRelays::Had() const { return {input_->was_remote, came
 
 bool StreamRelays::has_left() const { return input_->has_left; }
 
-// The word for lost streams follows the words about where to copy from, which may still be unread. It may arrive a
-// moment after the end of the stream that it is about. So wait until the other end is closed, for at most a second.
+// The message that the streams were lost follows the messages about the position of the input, which may still be
+// unread. It may arrive a moment after the stream has ended. So wait until the other end is closed, for at most a
+// second.
 void StreamRelays::TellLost() {
   constexpr int kLooks = 100, kLookMs = 10;
   if (!on_lost_ || !input_->was_remote) return;

@@ -211,8 +211,8 @@ struct Request {
   SubmitFlags flags;
 };
 
-/// Parses the words twice if they name a script: before its own lines to find it, and after them, so that the words
-/// win.
+/// If the command line names a script, parses the command line twice: first to find the script, and again after the
+/// script's own option lines, so that the command line takes precedence.
 Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) {
   const dialect::ParseContext around = CallerParseContext();
   const dialect::ParseRules rules{true, true, false};
@@ -245,7 +245,7 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
   const std::string_view verb = is_run ? "run" : "submit";
   Named named = is_stdin ? Named::kScript : Named::kCommand;
   DIVVY_TRY(const auto container, dialect::ContainerOf(spec, false));
-  // We do not know the programs in a container's image.
+  // The programs in a container's image are unknown here.
   if (!is_stdin && !container) DIVVY_CHECK(CheckIsNoLine(rest.front(), verb));
   if (!is_stdin && may_be_script) {
     const auto found = FindNamed(rest.front(), verb, around);
@@ -278,7 +278,8 @@ std::vector<Option> OptionsFor(bool is_run) {
   static SubmitFlags scratch_flags;
   std::vector<Option> table = dialect::JobOptions(scratch_spec, dialect::ParseContext());
   for (Option& option : table) {
-    // In the foreground there are no arrays, and terminals are common.
+    // A foreground job cannot be an array, but often has a terminal; so these two options are listed under other
+    // headings.
     if (is_run && option.name == "array") option.group = dialect::OptionGroup::kArraysAndSweeps;
     if (is_run && option.name == "pty") option.group = dialect::OptionGroup::kMostUsed;
   }

@@ -350,7 +350,7 @@ int AskSweep(const Words& words) {
   while (true) {
     auto api = Api::Connect();
     const auto text = api ? api->Raw("GET", "/v1/sweeps/" + words.front(), "") : Result<std::string>(api.error());
-    // A daemon that restarts does not end an optimiser.
+    // Keep waiting while the daemon restarts, so that the optimiser does not fail.
     if (!text && text.error().code != ErrorCode::kUnreachable) return Fail(text.error());
     if (text) {
       const auto view = DecodeShown<wire::SweepDetail>(*text);

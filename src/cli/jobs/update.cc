@@ -34,7 +34,8 @@ void CopyEnvironment(const JobSpec& spec, JobUpdate& update) {
   if (spec.request.gpus >= 0) update.gpus = spec.request.gpus;  // VH_GPUS=2.
 }
 
-/// Sets no portion if the spec names none; then the job has whole GPUs.
+/// Copies the GPU fraction into the update. If the options request none, the update has none, and the job gets whole
+/// GPUs.
 void CopyPortion(const JobSpec& spec, JobUpdate& update) {
   update.portion.reset();
   if (spec.request.portion != GpuPortion()) update.portion = spec.request.portion;

@@ -16,7 +16,7 @@
 namespace divvy::cli {
 namespace {
 
-// Most holders that are shown.
+// The largest number of jobs that are shown as holders of missing resources.
 constexpr std::size_t kMostHolders = 10;
 
 /// "ends by 14:05:09, in 2 h 5 min". The blockers of a waiting holder are not known here.
@@ -122,7 +122,7 @@ std::string Place(const wire::WhyView& why) {
 std::string Expected(const wire::WhyView& why, double now) {
   if (!why.predicted_start) return why.prediction_basis;
   const double span = *why.predicted_start - now;
-  // Seconds would promise more than is known.
+  // The estimate is too uncertain to show seconds.
   std::string text = span <= 0   ? "any moment now"
                      : span < 60 ? "within a minute"
                                  : "about " + When(why.predicted_start) + ", in " + InWords(span);

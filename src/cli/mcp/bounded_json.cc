@@ -31,7 +31,7 @@ std::string VisibleText(std::string_view text) {
   return out;
 }
 
-/// The greatest number of bytes up to `most` that ends no character in its middle.
+/// Returns the largest number of bytes, at most `most`, after which `text` can be cut without splitting a character.
 std::size_t WholeCharacters(std::string_view text, std::size_t most) {
   std::size_t size = std::min(text.size(), most);
   while (size > 0 && size < text.size() && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;

@@ -16,7 +16,7 @@ constexpr int kInvalidRequest = -32600;
 constexpr int kMethodNotFound = -32601;
 constexpr int kInvalidParams = -32602;
 
-// Newest first. Batches exist only in the second.
+// The supported revisions of the protocol, newest first. Only the second one, 2025-03-26, has batches.
 constexpr std::array<std::string_view, 3> kRevisions = {"2025-06-18", "2025-03-26", "2024-11-05"};
 constexpr std::string_view kRevisionWithBatches = "2025-03-26";
 constexpr std::size_t kMostInBatch = 50;

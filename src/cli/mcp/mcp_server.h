@@ -36,7 +36,7 @@ class McpServer {
   /// `allowed`: the names of the changing tools that may run. Requires: they exist.
   McpServer(std::vector<McpTool> tools, std::set<std::string, std::less<>> allowed);
 
-  /// Returns the answer as one line without its end. Nothing for a notification.
+  /// Returns the answer as one line without its end. Returns nullopt for a notification, which has no answer.
   std::optional<std::string> Handle(std::string_view line);
 
   /// The answer to a line that was too long to be read.

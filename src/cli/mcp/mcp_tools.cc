@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kRowsByDefault = 50;
 constexpr std::int64_t kLinesByDefault = 50;
-// A log is read to its end in pieces of 1 MiB. A job that writes faster than it is read must not keep us reading.
+// A log is read to its end in pieces of 1 MiB. The limit matters for a job that writes faster than its log can be read.
 constexpr int kMostLogPieces = 64;
 
 std::vector<std::string> TextsOf(JsonValue list) {

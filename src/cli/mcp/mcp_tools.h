@@ -14,8 +14,8 @@ inline constexpr std::size_t kMostAnswerBytes = 32 << 10;
 
 std::vector<McpTool> McpTools();
 
-/// Reads the arguments of submit and preview_submit as divvy submit reads its words. Never reads a file or
-/// standard input.
+/// Reads the arguments of the tools submit and preview_submit as divvy submit reads its command line. Never reads a
+/// file or standard input.
 Result<JobSpec> SpecOfArguments(JsonValue arguments);
 
 }  // namespace divvy::cli

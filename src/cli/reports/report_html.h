@@ -29,7 +29,7 @@ struct HtmlReport {
   std::string host = "";
 };
 
-/// All texts of the report are escaped.
+/// Returns the page as HTML. All texts of the report are escaped, except `plot`.
 std::string ToHtml(const HtmlReport& report);
 
 }  // namespace divvy::cli

@@ -24,7 +24,7 @@ struct Numbers {
   std::string Hours(double hours) const;
   std::string Share(double share) const;
   std::string Wait(double seconds) const;
-  /// The same, if there may be no waiting time because no job waited (nullopt): "-" for users, "" for programs.
+  /// Like Wait(double), but accepts nullopt (no job waited): "-" for users, "" for programs.
   std::string Wait(const std::optional<double>& seconds) const;
   std::string Times(double ratio) const;
   /// Shown for an unknown number: "-", for programs "".
@@ -63,7 +63,7 @@ std::string StretchText(double since, double until);
 /// Shown instead of an empty report. `since` 0: as far back as the history goes.
 std::string NothingRanText(double since, double until);
 
-/// TitleOf for rows that are jobs.
+/// The title of the first column if each row is a job.
 inline constexpr std::string_view kOfJobs = "JOB";
 
 inline std::string NameOf(const std::string& group) { return group.empty() ? "-" : group; }
@@ -88,7 +88,8 @@ std::string LabelOf(const Row& row) {
   return NameOf(row.group) + (row.job ? " " + row.job->name : "");
 }
 
-/// The rows to show. For reports by job, users see the first rows that are worth mentioning.
+/// Returns the rows to show: all, except in a report by job for users. There, rows with a very small loss (is_small)
+/// are left out, and at most kMostJobsShown rows remain.
 template <typename Report>
 auto RowsShown(const Report& report, const Numbers& numbers) {
   auto rows = report.rows;
@@ -98,7 +99,8 @@ auto RowsShown(const Report& report, const Numbers& numbers) {
   return rows;
 }
 
-/// " The 50 that lost most; --csv lists more."; empty if all rows are shown.
+/// Returns the note about rows that RowsShown leaves out: " The 50 that lost most; --csv lists more.". Empty if all
+/// rows are shown.
 template <typename Report>
 std::string CutNote(const Report& report) {
   const std::size_t shown = RowsShown(report, kForPeople).size();

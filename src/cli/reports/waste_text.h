@@ -14,7 +14,7 @@
 
 namespace divvy::cli {
 
-/// Returns an empty answer if the daemon cannot tell.
+/// Queries which running jobs waste GPUs. Returns an empty answer if the query fails.
 wire::WasteAnswer AskWaste(Api& api);
 /// "2 jobs waste 5 GPUs; divvy report waste", for the jobs that `counted` accepts. Empty if none wastes any.
 std::string WasteLine(const wire::WasteAnswer& answer, const std::function<bool(JobId)>& counted);

@@ -166,8 +166,8 @@ std::vector<Option> ServiceTable(wire::ServiceDefinition& definition) {
   return table;
 }
 
-/// Applies options and a command to a definition: a new one, or that of a service. `command`: of a file, where names of
-/// options are not abbreviated.
+/// Applies options and a command to a definition: a new one, or that of a service. `command`: the command in a service
+/// file; there, names of options cannot be abbreviated.
 Status ReadDefinition(Words words, const Words& command, wire::ServiceDefinition& definition) {
   const dialect::ParseContext around = CallerParseContext();
   std::vector<Option> table = ServiceTable(definition);
@@ -204,7 +204,7 @@ int PrintAnswer(const Result<std::string>& done) {
   return 0;
 }
 
-/// The name comes before or between the options.
+/// Removes the service's name from the words and returns it. It may be before or between the options.
 Result<std::string> TakeName(Words& words, std::string_view usage) {
   if (!words.empty() && !words.front().starts_with('-')) {
     std::string name = words.front();
@@ -232,7 +232,7 @@ Result<std::string> UpdateService(Words words) {
   return SendDefinition(api, "/v1/services/" + name, std::move(definition));
 }
 
-/// Refuses what is done once, because a file is applied again and again.
+/// Refuses settings that would act only once, because a file may be applied many times.
 Status CheckEntry(const wire::ServiceDefinition& definition) {
   const std::string& name = definition.settings.name;
   if (definition.secrets.makes_token)
@@ -252,7 +252,7 @@ int ApplyServices(const Words& words) {
   if (!text) return Fail(text.error());
   const auto entries = dialect::ReadServiceFile(*text, words.front());
   if (!entries) return Fail(entries.error());
-  // Mistakes in any of them are found before one is changed.
+  // All services are checked before the first one is changed.
   std::vector<wire::ServiceDefinition> definitions;
   for (const dialect::ServiceEntry& entry : *entries) {
     wire::ServiceDefinition& definition = definitions.emplace_back();

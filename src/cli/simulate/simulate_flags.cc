@@ -96,7 +96,7 @@ Setter Number(double& into, double above, double most, const char* what) {
   };
 }
 
-/// `unit`: of a number without one.
+/// `unit`: the unit of a number without a unit.
 Status ReadTime(std::string_view text, Duration unit, Duration& into) {
   DIVVY_TRY(into, dialect::ParseDuration(text, unit));
   return {};

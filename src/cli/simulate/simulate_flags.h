@@ -16,13 +16,13 @@
 namespace divvy::cli {
 
 struct SimulateFlags {
-  std::string nodes;  // A file, or "96x8".
+  std::string nodes;  // A file of nodes, or "96x8": 96 nodes with 8 GPUs each.
   std::vector<std::string> jobs;
   std::vector<std::string> policies;
   std::vector<std::uint64_t> seeds;
   simulate::FillOptions fill;
-  bool is_replayed = false;  // A replay of openb, which fills the cluster differently.
-  // For a replay.
+  bool is_replayed = false;  // openb: jobs arrive and end as in the trace, instead of filling the cluster.
+  // Only for replays.
   simulate::EngineRule engine;
   simulate::TimeSharingRule time_sharing;
   std::optional<Time> from;
@@ -41,14 +41,15 @@ struct SimulateFlags {
 
 std::vector<dialect::Option> SimulateOptionTable(SimulateFlags& flags);
 
-/// Shown on a terminal only; cleared when the work is done. `what` is its label.
+/// A progress bar on standard error. It is shown on a terminal only, and is cleared by the destructor. `what` is its
+/// label.
 class ProgressBar {
  public:
   explicit ProgressBar(std::string what) : what_(std::move(what)) { Show(0); }
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
-  /// 0..1. Draws only visible changes.
+  /// Sets the finished fraction, 0..1. Draws the bar again only if it looks different.
   void Show(double share);
 
  private:

@@ -57,7 +57,8 @@ Status CheckModels(const TraceCluster& cluster, const TraceCluster& changed, std
   return {};
 }
 
-/// The ways of requesting nodes to compare. Without nodes of its own, a cluster that requests none runs nothing.
+/// Returns the policies for requesting nodes that are compared. Leaves out the policy that requests none if the cluster
+/// has no nodes of its own, because no job would run.
 std::vector<simulate::GrowthPolicy> GrowthPolicies(const SimulateFlags& flags, const TraceCluster& cluster) {
   using simulate::GrowthPolicy;
   if (flags.providers.empty() || !flags.growth.empty()) return flags.growth;
@@ -145,7 +146,7 @@ Status WriteFolder(const std::filesystem::path& folder, const Report& report) {
   return WriteFile(folder / "jobs.csv", GridCsv(JobGrid(report)));
 }
 
-/// The requested output for stdout; notes are for users only.
+/// Returns the text to print to stdout in the requested format. Notes are printed for users only.
 Result<std::string> Printed(const Report& report, const SimulateFlags& flags) {
   if (flags.listing.json) return ReportJson(report);
   Grid grid = flags.by.empty() ? SummaryGrid(report) : GroupsBy(report, flags.by);

@@ -22,7 +22,7 @@ int SimulateTrace(const std::string& format, const SimulateFlags& flags);
 /// divvy simulate history: jobs and GPUs come from the daemon.
 int SimulateHistory(const SimulateFlags& flags);
 
-/// Converts the daemon's ended jobs to a trace.
+/// Converts the daemon's ended jobs to the workload for a replay.
 simulate::Workload WorkloadOf(const std::vector<wire::JobView>& jobs);
 /// The server as one node, or as one node per GPU model.
 simulate::TraceCluster ClusterOf(const std::vector<wire::GpuView>& gpus);

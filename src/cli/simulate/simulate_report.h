@@ -10,11 +10,12 @@
 
 namespace divvy::cli {
 
-/// A table or CSV, a row per policy.
+/// Returns a table or CSV with one row per policy.
 Result<std::string> FillTable(const std::vector<simulate::FillResult>& results, const ListingOptions& options);
 
-/// An object for one policy, an array for several. allocation_percent_at_* are means over the seeds, and null beyond
-/// the load that was reached. `sd` is the standard deviation at load 100. allocation_percent[x] is the mean at load x.
+/// Returns JSON: an object for one policy, an array for several. allocation_percent_at_* are means over the seeds, and
+/// null beyond the load that was reached. `sd` is the standard deviation at load 100. allocation_percent[x] is the mean
+/// at load x.
 std::string FillJson(const std::vector<simulate::FillResult>& results);
 
 }  // namespace divvy::cli

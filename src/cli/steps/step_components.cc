@@ -76,7 +76,8 @@ void TakeShares(StepOptions& ask, const TaskLayout& layout, const std::vector<st
   }
 }
 
-/// Adds the exclusive resources that it needs on this node, out of the GPUs of each component.
+/// Adds to plan.need the exclusive cores and GPUs that the step needs on this node. GPUs are taken from those of each
+/// component.
 void TakeNeed(const StepOptions& ask, const JobAround& around, const GangFile& gang, StepPlan& plan) {
   for (const StepOptions& part : ask.parts) {
     if (part.own_gpus && !part.ranks.empty()) {
@@ -160,7 +161,7 @@ Result<StepPlace> SpreadComponents(StepOptions& ask, const JobAround& around, co
   const std::vector<std::vector<int>> ranks = layout.Ranks();
   const int all = layout.tasks();
 
-  // By node, in the job's order.
+  // The ranks on each node, by the node's index in the job.
   std::map<std::size_t, std::vector<std::size_t>> on;
   for (std::size_t i = 0; i < layout.machines.size(); ++i) {
     std::vector<std::size_t>& its = on[layout.machines[i].node_index];

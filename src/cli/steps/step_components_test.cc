@@ -51,9 +51,9 @@ class StepComponents : public testing::Test {
     if (call.words.front() == "srun") return slurm::PlanSrun(call, rest, machine_, identity);
     return PlanRun(call, rest, machine_, identity);
   }
-  /// Called on alpha.
+  /// Plans a step that is called on the node alpha.
   Result<StepPlan> Called(const std::string& words) { return Plan(0, CallOf(0, words)); }
-  /// The part of the call that beta runs.
+  /// Plans the part of the step that the node beta runs.
   Result<StepPlan> OnBeta(const std::string& words) {
     const auto called = Called(words);
     if (!called) return called.error();
@@ -139,7 +139,7 @@ TEST_F(StepComponents, InvalidComponentsAreRefusedWithAReason) {
   EXPECT_NE(Layout(Called("srun a :")).find("No command given"), std::string::npos);
   EXPECT_NE(Layout(Called("srun --het-group=0 -w beta x")).find("not one of the nodes of component 0"),
             std::string::npos);
-  // A node with another version, or a malicious one.
+  // A message as from a node with another version of divvy, or from an attacker.
   StepCall call = CallOf(1, "srun x");
   call.part = StepPart{3, "parts 0:1:0,1:1:7"};
   EXPECT_NE(Layout(Plan(1, std::move(call))).find("disagree about"), std::string::npos);
@@ -169,7 +169,7 @@ TEST_F(StepComponents, OptionsThatDoNotApplyToALaterComponentAreRefused) {
   EXPECT_EQ(Layout(Called("run --components=0,1 : --gpu-bind=none --cpu-bind=none -- x")), "parts 0:2:0,0:1:1,1:1:1");
 }
 
-/// The same words in a job of one component on one machine.
+/// The same command line in a job with one component on one node.
 Result<StepPlan> InAnother(const std::string& words) {
   StepCall call;
   call.words = ShellSplit(words).value_or(Texts());

@@ -14,20 +14,21 @@
 
 namespace divvy::cli {
 
-/// In ascending order. Empty if there are no steps or if we may not read them.
+/// Returns the steps of a job of `user` from the list file on this machine, in ascending order. Empty if there are no
+/// steps, or if the caller may not read the file.
 std::vector<StepLine> StepsOf(JobId job, const std::string& user);
 
-/// The steps of a job: from the daemon's answer, else from the list on this machine, else queried from the node of a
-/// job under an agent.
+/// Returns the steps of a job. They come from `job` if it contains them, else from the list file on this machine. For a
+/// job on an agent's node they are queried from that node.
 std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job);
 
-/// One line for each of the last steps, plus one for each task of the running ones with its own GPUs and cores.
-/// `controller`: the name of the controller's machine. "" without steps.
+/// Returns one line for each of the last steps, plus one for each task of a running step that has GPUs and cores of its
+/// own. `controller`: the name of the controller's machine. "" without steps.
 std::string StepsText(const std::vector<wire::StepView>& steps, double now, const std::string& controller);
 
-/// Signals a step of `job` or changes its time limit: through its step process if we can reach that on this machine,
-/// else through the controller. Returns kNotFound if the step does not exist or is not running,
-/// kTimedOut if there is no answer within 10 s.
+/// Signals a step of `job` or changes its time limit: through the job's step process if that runs on this machine and
+/// the caller may connect to it, else through the controller. Returns kNotFound if the step does not exist or is not
+/// running, kTimedOut if there is no answer within 10 s.
 Status ApplyToStep(JobId job, const std::string& user, const StepChange& change);
 
 }  // namespace divvy::cli

@@ -90,7 +90,7 @@ void AddGpuWords(const StepOptions& ask, const std::vector<StepGpu>& gpus, const
   out.Set("SLURM_GPUS_ON_NODE", std::to_string(gpus.size()));
 }
 
-/// Slurm's variables about the job. They are set already, unless a command of divvy itself started the job.
+/// Adds Slurm's variables about the job. They are missing only in jobs that were submitted with divvy's own commands.
 void AddJobWords(const JobAround& around, const StepIdentity& identity, Environment& out) {
   std::vector<std::string> machines;
   if (identity.gang == nullptr) machines.push_back(ShortName(identity.hostname));
@@ -104,7 +104,7 @@ void AddJobWords(const JobAround& around, const StepIdentity& identity, Environm
   for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) out.SetUnlessGiven(name, count);
 }
 
-/// Variables that are equal for all tasks here.
+/// Adds the variables that have the same value for all tasks on this node.
 void AddStepWords(const StepOptions& ask, const JobAround& around, const StepIdentity& identity, const StepPlace& place,
                   Environment& out) {
   const std::string count = std::to_string(place.tasks > 0 ? place.tasks : ask.deal.tasks);
@@ -144,7 +144,7 @@ void AddStepWords(const StepOptions& ask, const JobAround& around, const StepIde
 }
 
 /// The cores that the tasks here are bound to, under srun's names: one mask per task. Memory is never bound, whatever
-/// --mem-bind says. SLURM_SRUN_COMM_PORT is not set, because no process of ours listens for the tasks.
+/// --mem-bind says. SLURM_SRUN_COMM_PORT is not set, because no process of divvy listens for messages of the tasks.
 void AddBindWords(const std::vector<TaskPlace>& places, Environment& out) {
   std::vector<std::string> masks;
   for (const TaskPlace& place : places) {
@@ -291,7 +291,7 @@ struct PlacesHere {
   }
 };
 
-/// One entry per part; a single entry if there are no parts.
+/// Returns one entry per component in which the step runs (ask.parts); a single entry if the job is not heterogeneous.
 std::vector<PlacesHere> PlacesOf(const StepOptions& ask, const JobAround& around, const StepIdentity& identity) {
   std::vector<PlacesHere> places;
   for (const StepOptions& part : ask.parts) {
@@ -400,7 +400,7 @@ std::vector<StepTask> MakeTasks(const StepOptions& ask, const JobAround& around,
     task.command = ask.commands.size() == 1 ? ask.commands.front() : ask.commands[rank];
     if (!ask.container.empty()) {
       own.Set(std::string(kContainerVariable), ask.container);
-      // The step process is divvy itself, and so are its forks.
+      // The step process and its child processes run the program divvy (/proc/self/exe).
       task.command.insert(task.command.begin(), {"/proc/self/exe", "internal-container", "--"});
     }
     task.environment = own.Entries();

@@ -31,7 +31,7 @@ struct JobAround {
   std::vector<std::string> environment;  // NAME=value.
 };
 JobAround ReadJobAround(const std::vector<std::string>& environment);
-/// The value of NAME; "" when it is not set.
+/// Returns the value of the variable `name` in `environment`; "" if it is not set.
 std::string EnvironmentValue(const std::vector<std::string>& environment, std::string_view name);
 
 struct StepOptions {
@@ -39,12 +39,12 @@ struct StepOptions {
   // For a job on several nodes.
   LayoutRequest layout;
   std::vector<std::string> machines;       // Requested nodes; each must get tasks. Empty: any.
-  std::vector<std::string> left_out;       // Excluded nodes; names that are not the job's are ignored.
-  std::size_t first_machine = 0;           // Nodes of the job before this one get no tasks.
+  std::vector<std::string> left_out;       // Excluded nodes. Names of nodes that the job does not have are ignored.
+  std::size_t first_machine = 0;           // The first node, in the order of the job, that may get tasks.
   std::optional<int> own_gpus_on_machine;  // Exclusive GPUs on each node; overrides own_gpus.
   /// How many of the job's GPUs the step wants exclusively. nullopt: it shares all of them with other steps.
   std::optional<int> own_gpus;
-  bool overlaps = false;            // Takes them even if other steps have them.
+  bool overlaps = false;            // Gets its GPUs even if other steps use them.
   bool counts_cores = false;        // Wants deal.tasks * deal.cpus_per_task cores exclusively.
   bool is_immediate = false;        // Fails instead of waiting.
   bool quits_on_interrupt = false;  // The first Ctrl-C goes to the tasks.
@@ -86,7 +86,8 @@ struct StepIdentity {
   std::size_t node = 0;            // This node's number in the step.
 };
 
-/// The knowledge of a step's tasks on this node about the other tasks. By default there are none.
+/// The place of this node's tasks within the whole step: their ranks, and the other nodes of the step. By default the
+/// step runs on this node only.
 struct StepPlace {
   std::vector<std::size_t> ranks;     // Ranks of the tasks here. Empty: from 0 on.
   int tasks = 0;                      // Total on all nodes. 0: only those here.
@@ -97,63 +98,74 @@ struct StepPlace {
   bool is_part = false;               // The caller is on another node, which reads the input and gets the output.
   bool spreads = false;               // The caller is on this node, and other nodes have tasks too.
 
-  std::size_t first_local = 0;  // Tasks of other parts of the step that run here before these.
+  std::size_t first_local = 0;  // Number of tasks of earlier components of the step that run on this node.
 
   std::size_t Rank(std::size_t task) const { return ranks.empty() ? task : ranks[task]; }
 };
 
-/// `gpus`: the GPUs that the step was granted; `ground` describes them.
+/// Returns this node's tasks of the step, each with its GPUs, cores, environment and files. `gpus`: the GPUs that the
+/// step was granted; `ground` describes them.
 std::vector<StepTask> MakeTasks(const StepOptions& ask, const JobAround& around, const std::vector<StepGpu>& gpus,
                                 const TaskGround& ground, const StepIdentity& identity, const StepPlace& place = {});
 
-/// Error for a step of a job on several nodes that cannot start, in the words of the command that requested it.
+/// Returns the error for a step that cannot start because of `why`, in the wording of the command that requested the
+/// step (srun or divvy run).
 Error CannotStart(const StepOptions& ask, const JobAround& around, const std::string& why);
-/// Layout of such a step: from the caller if this node only runs a part of it, else from `work_out`.
+/// Returns how many tasks of the step each node runs. The layout comes from `call` if another node planned the step and
+/// this node only runs a part of it, else from `work_out`. Errors have the wording of CannotStart.
 Result<TaskLayout> LayoutOf(const StepOptions& ask, const JobAround& around, const StepCall& call,
                             const std::function<Result<TaskLayout>()>& work_out);
 
 /// Puts the nodes that `ask` names and excludes into `layout`, as positions in `node_indices`. `whose` describes these
-/// node allocations in errors.
+/// nodes in errors ("the job's nodes").
 Status TakeMachines(const StepOptions& ask, const GangFile& gang, std::span<const std::size_t> node_indices,
                     const std::string& whose, LayoutRequest& layout);
-/// For a job on one node, called `node`: checks whether the step's requested nodes are possible.
+/// For a job on one node, called `node`: fails if the step requires another node, excludes this node or requests too
+/// many nodes.
 Status CheckOnlyMachine(const StepOptions& ask, const std::string& node);
 
 /// For a job on several nodes: decides which of the step's tasks run here and which on other nodes. Reduces `ask` to
 /// this node's share and puts the other nodes' work into `plan`.
 Result<StepPlace> SpreadStep(StepOptions& ask, const JobAround& around, const StepCall& call,
                              const StepIdentity& identity, StepPlan& plan);
-/// The same for a step with parts. Each part then has the number of tasks, ranks and GPUs of this node.
+/// Like SpreadStep, for a step in several components of a heterogeneous job (ask.parts). Afterwards each part has only
+/// this node's number of tasks, ranks and GPUs.
 Result<StepPlace> SpreadComponents(StepOptions& ask, const JobAround& around, const StepCall& call,
                                    const StepIdentity& identity, StepPlan& plan);
-/// The environment with one component's variables under their plain names: SLURM_NTASKS_HET_GROUP_1 as SLURM_NTASKS.
-/// Variables that only the first component has set are not used for others.
+/// Returns the environment with the variables of one component under their plain names: SLURM_NTASKS_HET_GROUP_1
+/// becomes SLURM_NTASKS. Variables that only the first component has set are not used for others.
 std::vector<std::string> EnvironmentOfComponent(std::vector<std::string> environment, std::size_t component);
 /// Parses "0,2" or "all" for a job with that many components.
 Result<std::vector<std::size_t>> ReadComponentList(std::string_view text, std::size_t components);
-/// Positions of a component's GPUs in the job's list on this node.
+/// Returns the positions of a component's GPUs in around.gpus, the list of the job's GPUs on this node.
 std::vector<std::size_t> PlacesOfComponent(const JobAround& around, const GangFile& gang, std::size_t component);
-/// Reduces the exclusive GPUs and cores in `ask` to those of this node's tasks.
+/// Reduces the tasks and the exclusive GPUs and cores in `ask` to the share of one node. `own`: this node's index in
+/// layout.machines; nullopt if it runs no task.
 void TakeShare(StepOptions& ask, const TaskLayout& layout, std::optional<std::size_t> own);
 /// A node's name as in Slurm: without the domain.
 std::string ShortName(const std::string& name);
 std::string NameOf(const GangMember& member);
-/// For a file that tasks on several nodes share: opens it on the caller's node.
+/// Adds to `spread` the output and error files that tasks on all nodes share, so that the caller's node opens them.
+/// Files whose names differ by task or node are left out.
 void PlaceFiles(const StepOptions& ask, const JobAround& around, const StepIdentity& identity, SpreadPlan& spread);
-/// The rank that reads the caller's input; nullopt if none does.
+/// Returns the rank of the task that reads the caller's standard input: 0, or the rank that --input names. Nullopt if
+/// no task reads it.
 std::optional<std::size_t> InputRank(const StepOptions& ask, std::size_t tasks);
-/// True if the file's name differs for each task or node. Such files are on the node of their task.
+/// True if the file pattern contains the task or the node, so that each of them has a separate file. Each such file is
+/// opened on the node of its task.
 bool NamesMachineOrTask(std::string_view pattern);
 
-/// Replaces the job's variables in a call from another node with their values on this node. `own` is the job's
-/// environment here; the call has the caller's environment.
+/// For a call from another node: replaces the variables in the caller's environment that depend on the node
+/// (CUDA_VISIBLE_DEVICES, SLURM_NODEID, ...) with their values on this node. `own` is the job's environment on this
+/// node.
 void MoveToMachine(StepCall& call, const std::vector<std::string>& own);
 
-/// `machine`: the cores of each NUMA node.
+/// Plans a step: its tasks, and the resources and nodes that it needs. `machine`: the cores of each NUMA node of this
+/// node.
 Result<StepPlan> PlanStep(StepOptions ask, JobAround around, const StepCall& call,
                           const std::vector<std::vector<int>>& machine, const StepIdentity& identity);
 
-/// Fills the patterns of a file name for one rank.
+/// Replaces the patterns (%t, %j, ...) in a file name with the values for the task of that rank.
 std::string FillStepPattern(const std::string& pattern, const JobAround& around, const StepIdentity& identity,
                             std::size_t rank);
 

@@ -9,7 +9,7 @@
 namespace divvy::cli {
 
 std::string ShortName(const std::string& name) {
-  // Addresses are not shortened.
+  // IP addresses have no domain, so they are not shortened.
   const bool is_address = name.find_first_not_of("0123456789.:abcdef") == std::string::npos;
   return is_address ? name : name.substr(0, name.find('.'));
 }

@@ -40,12 +40,12 @@ class StepSpread : public testing::Test {
     if (call.words.front() == "internal-rsh") return PlanRsh(call, rest, machine_, identity);
     return PlanRun(call, rest, machine_, identity);
   }
-  /// Called on node `own`.
+  /// Plans a step that is called on node `own`.
   Result<StepPlan> PlanOn(std::size_t own, const std::string& words) {
     gang_ = TwoMachines(own);
     return Plan(gang_, CallOf(own, words));
   }
-  /// The part on node `own` of a call on the other node.
+  /// Plans the part on node `own` of a step that is called on the other node.
   Result<StepPlan> PartOn(std::size_t own, const std::string& words) {
     other_ = TwoMachines(1 - own);
     const auto called = Plan(other_, CallOf(1 - own, words));

@@ -45,7 +45,7 @@ constexpr auto kStartMost = std::chrono::seconds(10);
 
 /// Returns when the step process listens, or has found that another one already does.
 Status StartStepProcess(const std::string& file) {
-  // It leaves our process group, because we forward Ctrl-C ourselves.
+  // The step process gets a process group of its own, because this process forwards Ctrl-C to it.
   const auto pid = Spawn(Spawn::Apart::kGroup).Start("/proc/self/exe", {"divvy", "internal-steps", file});
   if (!pid) return Internal("cannot start the job's step process: " + pid.error().message);
   int status = 0;
@@ -209,8 +209,8 @@ Status TakeParts(const JobSpec& spec, const GangFile& gang, StepOptions& ask) {
       part.deal.cpu_bind = its.cpu_bind;
     }
     part.own_gpus.reset();
-    // GPUs per task: the value only says that the part needs GPUs for itself. TakeShare then sets how many, by the
-    // number of the part's tasks on the node.
+    // With --gpus-per-task, this value only means that the component's tasks need exclusive GPUs. TakeShare then sets
+    // how many, by the number of the part's tasks on the node.
     if (part.deal.gpus_per_task > 0) part.own_gpus = part.deal.gpus_per_task;
     else if (said == 1 && spec.request.gpus > 0) part.own_gpus = spec.request.gpus;
     ask.parts.push_back(std::move(part));
@@ -339,8 +339,8 @@ std::optional<StepsWords> ReadStepsWords(const std::vector<std::string>& words) 
   return read;
 }
 
-/// A job that has a key is on several nodes. Sets the key and the address where this node's step process listens for
-/// the others.
+/// For a job on several nodes, which has a key: sets the key, and the address at which this node's step process listens
+/// for the step processes of the other nodes.
 Status PrepareForMachines(const StepsWords& words, StepServerOptions& options) {
   auto key = ReadGangKey(words.file);
   if (!key && key.error().code == ErrorCode::kNotFound && words.listen.empty()) return {};
@@ -348,7 +348,7 @@ Status PrepareForMachines(const StepsWords& words, StepServerOptions& options) {
   options.key = *std::move(key);
   options.version = kVersion;
   options.listen = {"0.0.0.0", 0};
-  // If an earlier step process died, the next step restarts it at the port that the others know.
+  // If an earlier step process died, the next step starts a new one at the same port, which the other nodes know.
   if (!words.listen.empty()) {
     const std::size_t colon = words.listen.rfind(':');
     const auto port = ParseInteger(colon == std::string::npos ? "" : std::string_view(words.listen).substr(colon + 1));

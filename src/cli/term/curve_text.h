@@ -18,8 +18,8 @@ struct CurveFrame {
   bool is_ascii = false;  // Draws with "_.:-=+*#" instead of block characters.
 };
 
-/// Neighbours: how many neighbouring values to merge so that at most `most` (>= 1) remain. Joined: merges that many
-/// into their mean.
+/// Neighbours returns how many neighbouring values must be merged into one, so that at most `most` (>= 1) remain.
+/// Joined merges that many values into their mean.
 std::size_t Neighbours(std::size_t values, std::size_t most);
 Values Joined(const Values& values, std::size_t neighbours);
 

@@ -21,7 +21,7 @@ struct CodeRange {
 // machine may lack. Unassigned characters belong to the surrounding range.
 
 // General categories Mn, Me and Cf except the soft hyphen, and the later letters of Korean syllables: these take no
-// column.
+// column of the terminal.
 constexpr CodeRange kNone[] = {
     {0x300, 0x36F},     {0x483, 0x489},     {0x591, 0x5BD},     {0x5BF, 0x5BF},     {0x5C1, 0x5C2},
     {0x5C4, 0x5C5},     {0x5C7, 0x5C7},     {0x600, 0x605},     {0x610, 0x61A},     {0x61C, 0x61C},

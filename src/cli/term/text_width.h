@@ -12,12 +12,12 @@ namespace divvy::cli {
 std::size_t Width(std::string_view text);
 /// True if the caller's locale (LC_ALL, LC_CTYPE, LANG) has only ASCII. Then no block characters and no "…" are used.
 bool IsAsciiLocale();
-/// Cuts `text` to at most `width` columns, the last one an ellipsis (">" in ASCII). One column fewer if a wide
-/// character would cross the end. Requires: width > 0.
+/// Cuts `text` to at most `width` columns, the last one an ellipsis (">" in ASCII). The result has one column fewer if
+/// a character of two columns would cross the limit. Requires: width > 0.
 std::string Cut(std::string_view text, std::size_t width, bool is_ascii = IsAsciiLocale());
 /// The leading characters that fit completely into `width` columns.
 std::string_view Beginning(std::string_view text, std::size_t width);
-/// Exactly `width` columns: cut, or padded with blanks after the text (before it if `is_right`).
+/// Returns `text` in exactly `width` columns: cut, or padded with blanks after the text (before it if `is_right`).
 std::string Fitted(std::string_view text, std::size_t width, bool is_right = false, bool is_ascii = IsAsciiLocale());
 
 }  // namespace divvy::cli

@@ -38,14 +38,15 @@ using dialect::Option;
 using dialect::Takes;
 using SteadyClock = std::chrono::steady_clock;
 
-/// Users do not scroll further, and each query costs the daemon time in proportion to the list.
+/// The largest number of jobs that are queried. Users do not scroll further, and each query costs the daemon time in
+/// proportion to its length.
 constexpr std::int64_t kMostJobs = 2000;
 /// Each expected start costs the daemon a plan. On a small cluster, all starts on the screen are queried in one refresh
 /// and are consistent. If each takes milliseconds, only a few are queried per refresh.
 constexpr std::size_t kLeastStartsALook = 3;
 constexpr auto kStartsTakeALook = std::chrono::milliseconds(30);
 constexpr double kStartsStayS = 20;
-/// --once waits at most this long for them.
+/// How long --once waits at most for the expected starts.
 constexpr auto kStartsTakeOnce = std::chrono::milliseconds(500);
 constexpr int kSmallestColumns = 40;
 constexpr std::size_t kUsualColumns = 80;
@@ -160,7 +161,7 @@ void AwaitKey() {
   if (is_terminal) ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
 }
 
-/// Runs one of our own commands, which gets the terminal.
+/// Runs a divvy command, which uses the terminal until it ends.
 void RunDivvy(const std::vector<std::string>& words, bool waits_for_key) {
   // Ctrl-C ends that command, not this screen.
   const auto before = std::signal(SIGINT, SIG_IGN);

@@ -18,7 +18,7 @@ struct TopLine {
   bool is_heading = false;
 };
 
-/// Fills the line column by column; text that does not fit is cut.
+/// Builds a TopLine from left to right, in a given number of columns. Text that does not fit is cut.
 class Filler {
  public:
   /// `is_ascii`: the terminal shows no UTF-8.

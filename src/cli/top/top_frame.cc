@@ -269,8 +269,8 @@ Needs NeedsOf(const std::vector<JobRow>& rows) {
   return needs;
 }
 
-/// Widens columns beyond their minimum if they need it, in this order, as far as the last column does not need the
-/// room. The last column may reserve at most a third of the line. Ids come first, because users type them.
+/// Widens columns beyond their minimum if they need it, in this order, but leaves the last column the width that it
+/// needs, up to a third of the line. Ids come first, because users type them.
 void Widen(JobColumns& columns, const Needs& needs, std::size_t line, std::size_t indent) {
   constexpr std::array<std::size_t, kJobCells - 1> kOrder = {4, 0, 5, 3, 2, 1};
   constexpr std::size_t kMostNumber = 14;

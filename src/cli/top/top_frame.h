@@ -20,7 +20,7 @@ namespace divvy::cli {
 struct TopFacts {
   wire::StatusView status;
   std::vector<wire::GpuView> gpus;
-  std::vector<wire::JobView> jobs;                // Without final ones. Running jobs first, then the queue in order.
+  std::vector<wire::JobView> jobs;                // Without ended jobs. Running jobs first, then the queue in order.
   std::map<std::string, double> expected_starts;  // By display id, in seconds since 1970. Only for jobs that were
                                                   // queried.
   std::map<std::string, double> wasted;           // GPUs that running jobs waste, by display id.
@@ -40,7 +40,8 @@ class TopHistory {
   };
 
   void Add(const std::vector<wire::GpuView>& gpus);
-  /// Adds the daemon's samples from before the start: gpu_utilization and gpu_memory_used_bytes of `gpus`.
+  /// Adds the samples that the daemon took before divvy top started: gpu_utilization and gpu_memory_used_bytes of
+  /// `gpus`.
   void Seed(const wire::SeriesAnswer& seen, const std::vector<wire::GpuView>& gpus);
   const Looks& Of(const wire::GpuView& gpu) const;
 
@@ -65,16 +66,18 @@ struct TopChoice {
 
 /// The line at the top of the screen.
 TopLine TopTitle(const TopFacts& facts, const TopChoice& choice);
-/// GPUs, running jobs, the waiting list. No line is wider than `columns`; columns >= 40.
+/// Returns the lines for the GPUs, the running jobs and the waiting list, in this order. No line is wider than
+/// `columns`. Requires: columns >= 40.
 std::vector<TopLine> TopLines(const TopFacts& facts, const TopHistory& history, const TopChoice& choice,
                               std::size_t columns);
 
-/// The line at the bottom: as many of the keys as fit into `columns`, always with "? help".
+/// Returns the line at the bottom, which lists the available keys: as many as fit into `columns`, always with "? help".
 TopLine TopKeys(std::size_t columns);
 
-/// "▁▃▇": one character per value of 0..100; a blank if unknown. ASCII: " .:-=+*#".
+/// Draws the last `width` values as "▁▃▇": one character for each value from 0 to 100, and a blank for an unknown one.
+/// With `is_ascii` the characters are " .:-=+*#".
 std::string Sparkline(const std::deque<int>& percents, std::size_t width, bool is_ascii);
-/// "████░░░░", for a share of 0..1.
+/// Draws a bar of `width` characters, "████░░░░". `share` is the filled fraction, from 0 to 1.
 std::string Bar(double share, std::size_t width, bool is_ascii);
 
 }  // namespace divvy::cli

@@ -7,7 +7,7 @@
 namespace divvy::cli {
 namespace {
 
-/// -1: not known.
+/// Returns the used part of the GPU's memory in percent; -1 if it is unknown.
 int MemoryPercent(double used_bytes, const wire::GpuView& gpu) {
   if (gpu.memory_total_bytes <= 0) return -1;
   return static_cast<int>(std::lround(100 * used_bytes / static_cast<double>(gpu.memory_total_bytes)));

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kLongestAnswer = 200;  // Bytes.
 constexpr std::string_view kYesOrNo = "  y yes  n no";
 
-/// The end of the typed text that fits next to the question and the cursor.
+/// Returns the end of the typed text, as long as fits next to the question and the cursor.
 std::string End(const std::string& question, const std::string& typed, std::size_t columns) {
   std::string_view end = typed;
   while (!end.empty() && Width(question) + Width(end) + 1 > columns) end.remove_prefix(FirstCharacter(end).length);

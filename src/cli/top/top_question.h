@@ -18,13 +18,15 @@ class TopQuestion {
   /// A question for one key, y or n: "Cancel 577 (", "train", ")?". The name is cut if there is no room.
   static TopQuestion YesOrNo(std::string before, std::string name, std::string after);
 
-  /// Escape gives up any question, n one for y or n. Keys without a meaning are ignored.
+  /// Handles one key press and returns the question's new state. Escape gives up any question; n gives up a question
+  /// for y or n. Keys without a meaning are ignored.
   State On(const TopEvent& event);
   /// The typed text of a question for a line.
   const std::string& typed() const { return typed_; }
-  /// At most `columns` wide. Long input shows its end.
+  /// Returns the question and the typed text as one line, at most `columns` wide. If the typed text is too long, only
+  /// its end is shown.
   TopLine Shown(std::size_t columns, bool is_ascii) const;
-  /// The cursor's column in that line.
+  /// Returns the column of the text cursor in the line that Shown(columns) returns.
   std::size_t Cursor(std::size_t columns) const;
 
  private:

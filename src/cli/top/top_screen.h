@@ -48,11 +48,11 @@ class TopScreen {
   std::size_t columns() const;
   bool is_ascii() const { return is_ascii_; }
 
-  /// `selected`: the row to highlight; rows.size(): none. `cursor`: its column in the last row; nullopt: hidden. Sends
-  /// only what changed since the last call.
+  /// Shows `rows` on the terminal. `selected`: the row to highlight; rows.size(): none. `cursor`: the column of the
+  /// text cursor in the last row; nullopt: the text cursor is hidden. Sends only what changed since the last call.
   void Draw(const std::vector<TopLine>& rows, std::size_t selected, std::optional<std::size_t> cursor);
   TopEvent Wait(int most_ms);
-  /// Restores the normal terminal, with an empty screen, while `work` runs.
+  /// Runs `work` with the terminal in its normal mode and an empty screen, then takes over the terminal again.
   void Aside(const std::function<void()>& work);
 
  private:

@@ -6,7 +6,7 @@
 namespace divvy::cli {
 namespace {
 
-/// The titles, a job, and the count of hidden lines.
+/// The smallest height of a list in lines: its titles, one job, and the count of hidden lines.
 constexpr std::size_t kLeastOfList = 3;
 
 std::size_t JobsIn(const std::vector<TopLine>& lines, std::size_t begin, std::size_t end) {
@@ -80,7 +80,7 @@ std::vector<TopView::Row> TopView::Rows(const std::vector<TopLine>& lines, std::
   }
   for (std::size_t i = 0; i < above; ++i) out.push_back({lines[i], i, false});
   if (cursor < above) page_ = above;
-  // Equal shares; a list passes on what it does not need.
+  // Each list gets an equal share of the lines. Lines that a short list does not need go to the lists after it.
   std::size_t left = room - above;
   for (std::size_t i = 0; i < lists.size(); ++i) {
     std::size_t others = 0;

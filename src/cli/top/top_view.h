@@ -18,9 +18,10 @@ class TopView {
   };
 
   /// `lines` come from TopLines(); returns at most `room` (>= 1) rows. If not all fit, each list of jobs keeps its
-  /// titles and at least two rows. The list with line `cursor` shows that line.
+  /// titles and at least two rows. The list that contains line `cursor` is scrolled so that this line is visible.
   std::vector<Row> Rows(const std::vector<TopLine>& lines, std::size_t cursor, std::size_t room, bool is_ascii);
-  /// Lines per page key: as many as the list with the cursor showed last.
+  /// The number of lines that Page Up and Page Down move the cursor: as many as the list with the cursor showed in the
+  /// last call of Rows().
   std::size_t page() const { return page_; }
 
  private:

@@ -46,7 +46,7 @@ bool Has(const std::vector<std::string>& rows, const std::string& row) {
 
 using Rows = std::vector<std::string>;
 
-// 80x24 with 12 GPUs: eleven lines of GPUs.
+// On a terminal of 80x24 with 12 GPUs, the GPUs take eleven lines.
 TEST(TopView, RunningJobsLeaveRoomForWaitingJobs) {
   TopView view;
   const Rows rows = Shown(view, Lines(11, 8, 20), 0, 22);

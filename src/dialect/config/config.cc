@@ -127,8 +127,8 @@ Assign IntoSpan(Duration& target, std::string_view example, Duration least = Dur
   };
 }
 
-/// When the jobs of a lost node may run on other nodes. The minimum is the time after which the node has surely stopped
-/// them.
+/// Parses requeue_lost_after: when the jobs of a lost node may run on other nodes. The minimum is the time after which
+/// the node has certainly stopped them.
 Assign IntoFence(Duration& target) {
   static constexpr Duration kSoonest =
       std::chrono::floor<std::chrono::seconds>(FencedAfter(TermsFor(Duration(1), Duration(1))));

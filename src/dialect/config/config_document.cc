@@ -9,7 +9,7 @@
 namespace divvy::dialect {
 namespace {
 
-/// Sections with one table per name: [teams.vision].
+/// True for sections that have one table per name, such as [teams.vision].
 bool IsOfNames(std::string_view section) {
   return section == "teams" || section == "users" || section == "pools" || section == "notify";
 }
@@ -78,7 +78,7 @@ class DocumentReader {
     return {};
   }
 
-  /// Adds an entry of the current line. Without a key: the current section's own.
+  /// Adds an entry for the current line. An entry without a key stands for the line of the section itself.
   Status Add(ConfigEntry entry) {
     entry.line = line_;
     if (entry.key.empty()) entry.section = section_;
@@ -86,7 +86,7 @@ class DocumentReader {
       entry.provider = providers_;
       entry.shape = shapes_;
     }
-    // Each table of an array is separate, so only its own entries can repeat.
+    // Each table of an array is separate, so a key is a duplicate only within the same table.
     const auto from = entries_.begin() + static_cast<std::ptrdiff_t>(is_array_ ? section_start_ : 0);
     const auto same = std::find_if(from, entries_.end(), [&](const ConfigEntry& other) {
       return other.section == entry.section && other.key == entry.key && other.provider == entry.provider;
@@ -246,7 +246,7 @@ class DocumentReader {
     std::erase(digits, '_');
     if (const auto number = ParseInteger(digits)) return ConfigValue(*number);
     if (const auto number = ParseNumber(digits)) return ConfigValue(*number);
-    // A URL may hold a password.
+    // Do not quote the value, because a URL may contain a password.
     if (word.find("://") != std::string_view::npos) return Fail("put the URL in quotes");
     const bool has_quote = word.find_first_of("\"'") != std::string_view::npos;
     return Fail(Quoted(word) + " is not a number, true or false" +

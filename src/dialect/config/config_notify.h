@@ -7,7 +7,7 @@
 
 namespace divvy::dialect {
 
-/// True if the entry's section is one of these.
+/// True if the entry belongs to a section for notifications.
 bool IsOfNotify(const ConfigEntry& entry);
 /// Applies the entry to `settings`. The error does not name the line; the caller adds it.
 Status ReadNotifyEntry(const ConfigEntry& entry, NotifySettings& settings);

@@ -114,7 +114,7 @@ Status Read(const ConfigEntry& entry, PoolRow& row) {
   return {};
 }
 
-/// Checks a line against the lines before it, so that the error names this line.
+/// Checks that a value is consistent with the earlier lines of the table, so that an error names the present line.
 Status CheckTogether(const std::string& key, const PoolRow& row, const std::vector<PoolRow>& pools) {
   if (key == "default" && row.is_default) {
     const auto is_other = [&](const PoolRow& other) { return other.is_default && other.name != row.name; };

@@ -9,7 +9,7 @@
 
 namespace divvy::dialect {
 
-/// True if the entry's section is one of these.
+/// True if the entry belongs to a section [pools.NAME].
 bool IsOfPools(const ConfigEntry& entry);
 /// Applies the entry to `pools`. The error does not name the line; the caller adds it.
 Status ReadPoolsEntry(const ConfigEntry& entry, std::vector<PoolRow>& pools);

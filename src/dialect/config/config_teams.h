@@ -9,7 +9,7 @@
 
 namespace divvy::dialect {
 
-/// True if the entry's section is one of these.
+/// True if the entry belongs to one of the sections for teams.
 bool IsOfTeams(const ConfigEntry& entry);
 /// Applies the entry to `file`. The error does not name the line; the caller adds it.
 Status ReadTeamsEntry(const ConfigEntry& entry, TeamsFile& file);

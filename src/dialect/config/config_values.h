@@ -21,7 +21,8 @@ namespace divvy::dialect {
 
 /// The error for a value of the wrong type: "is not `what`".
 Error Expected(std::string_view what);
-/// The same for a number, with the value if it is a text or a whole number: "is 65, not `what`".
+/// Returns the error for a value that is not a suitable number. It shows the value if that is a text or a whole number:
+/// "is 65, not `what`".
 Error ExpectedNumber(const ConfigValue& value, const std::string& what);
 Result<std::string> ConfigText(const ConfigValue& value, std::string_view example);
 Result<std::int64_t> ConfigCount(const ConfigValue& value, std::int64_t least, std::int64_t most);
@@ -62,7 +63,7 @@ Row& ConfigRow(std::vector<Row>& rows, std::string Row::*name, std::string_view 
   return rows.back();
 }
 
-/// Adds the key to the error, unless it is named already.
+/// Returns the error with the name of the key added, unless the message has it already.
 Error AboutConfigKey(const ConfigEntry& entry, const Error& error);
 Error UnknownConfigKey(const ConfigEntry& entry, std::span<const std::string_view> keys);
 

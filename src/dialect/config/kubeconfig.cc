@@ -18,7 +18,7 @@ std::string TextOf(const YAML::Node& map, const char* key) {
   return value && value.IsScalar() ? value.Scalar() : std::string();
 }
 
-/// The entry of the list `list` with that name: its field `field`, a map.
+/// Finds the entry with that name in the list `list`, and returns its field `field`, which must be a map.
 Result<YAML::Node> EntryNamed(const YAML::Node& root, const char* list, const char* field, const std::string& name) {
   if (root[list] && root[list].IsSequence()) {
     for (const YAML::Node& entry : root[list]) {

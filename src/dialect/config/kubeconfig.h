@@ -10,7 +10,8 @@
 
 namespace divvy::dialect {
 
-/// Texts are empty where the file says nothing. Data of certificates and keys is decoded: PEM.
+/// The current context of a kubeconfig. Fields that the file does not set are empty. Certificates and keys that are in
+/// the file itself are decoded from base64 to PEM.
 struct Kubeconfig {
   std::string server;            // "https://10.0.0.1:6443"
   std::string server_name;       // The name in the server's certificate, if it is not the server's.

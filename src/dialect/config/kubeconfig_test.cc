@@ -87,7 +87,7 @@ TEST(YamlToJson, HostileTextIsRefused) {
   EXPECT_FALSE(YamlToJson("a: ["));
   EXPECT_FALSE(YamlToJson("? [a]\n: b"));
   EXPECT_FALSE(YamlToJson(std::string(100, '[') + std::string(100, ']')));
-  // Aliases that expand to 10^8 elements.
+  // YAML aliases that expand to 10^8 elements.
   std::string bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n";
   for (int i = 1; i < 8; ++i) {
     const std::string before = "*a" + std::to_string(i - 1);

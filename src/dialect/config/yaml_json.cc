@@ -41,7 +41,7 @@ bool IsJsonNumber(std::string_view text) {
          text.find(".E") == std::string_view::npos && ParseNumber(text).has_value();
 }
 
-/// "0400", as in YAML 1.1: how files write modes.
+/// True for octal numbers in the notation of YAML 1.1, such as the file mode "0400".
 bool IsOctal(std::string_view text) {
   return text.size() > 1 && text.size() <= kMostOctal && text.front() == '0' &&
          text.find_first_not_of("01234567") == std::string_view::npos;
@@ -76,7 +76,7 @@ class Converter {
 
   void AddScalar(const YAML::Node& node) {
     const std::string& text = node.Scalar();
-    // Quoted text has the tag "!".
+    // yaml-cpp gives quoted text the tag "!", and plain text the tag "?".
     const bool is_plain = node.Tag() == "?" || node.Tag().empty();
     if (is_plain && (text == "true" || text == "True" || text == "TRUE")) json_ += "true";
     else if (is_plain && (text == "false" || text == "False" || text == "FALSE")) json_ += "false";

@@ -26,7 +26,7 @@ std::string Kept(const JobSpec& spec, std::string_view label) {
   return found == spec.labels.end() ? std::string() : found->second;
 }
 
-/// "2"; also "gpu:2" for its alias --gres, as Slurm users write it.
+/// Parses --gpus: "2", or "gpu:2" for the alias --gres, as Slurm users write it.
 Result<int> ReadGpus(std::string_view text) {
   if (Trim(text) == "gpu") return 1;
   if (Trim(text).starts_with("gpu:")) text = Trim(text).substr(4);
@@ -282,7 +282,7 @@ Status FinishGflow(JobSpec& spec, const ParseContext& around) {
     if (spec.request.gpu_memory == Bytes(0) && !spec.request.portion.is_by_memory())
       return InvalidArgument("--shared needs --gpu-memory SIZE, the memory to request on each GPU");
     if (spec.request.gpus == 0) return InvalidArgument("--shared needs a GPU; add --gpus 1");
-    // This may run twice.
+    // FinishGflow may be called twice, so do nothing the second time.
     if (spec.request.gpu_memory > Bytes(0))
       spec.request.portion.memory = std::exchange(spec.request.gpu_memory, Bytes());
   }

@@ -22,13 +22,13 @@ namespace divvy::dialect {
 inline constexpr int kGflowDefaultPriority = 10;
 constexpr int GflowPriority(int divvy_priority) { return divvy_priority + kGflowDefaultPriority; }
 
-/// gbatch's options. Each call makes a new level (see JobOptions). The closures write into `spec`. `spec` and `around`
-/// must outlive the table.
+/// Returns the options of gbatch, as a table that fills `spec`. Each call makes a new level (see JobOptions). The
+/// closures write into `spec`. `spec` and `around` must outlive the table.
 std::vector<Option> GflowOptions(JobSpec& spec, const ParseContext& around);
 
 /// Applies rules over all options. --shared needs --gpu-memory, and --max-concurrent makes a group. --conda-env wraps
-/// the command or script so that it runs in that environment. It fails with a message if the environment cannot be
-/// activated.
+/// the command or script so that it runs in that environment. At its start the job fails with a message if the
+/// environment cannot be activated.
 Status FinishGflow(JobSpec& spec, const ParseContext& around);
 
 }  // namespace divvy::dialect

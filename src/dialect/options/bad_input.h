@@ -12,7 +12,8 @@
 
 namespace divvy::dialect {
 
-/// Returns the error for `input`; nullopt if it was accepted. For a partial effect, returns a text that says so.
+/// Returns the error for `input`; nullopt if it was accepted. If the input was refused but has changed the result all
+/// the same, returns a text that says so.
 using BadInputReader = std::function<std::optional<std::string>(const std::string& input)>;
 
 inline std::map<std::string, BadInputReader>& BadInputKinds() {

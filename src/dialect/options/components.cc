@@ -11,10 +11,10 @@
 namespace divvy::dialect {
 namespace {
 
-/// Limit for the GPUs or tasks of a job.
+/// The largest number of GPUs or tasks in all components of a job together.
 constexpr std::int64_t kMostInAll = 1'000'000'000;
 
-/// The spec without the fields that each component sets itself.
+/// Returns the specification without the fields that each component has for itself.
 JobSpec JobsOwn(JobSpec spec) {
   spec.request = Request();
   spec.pool.clear();

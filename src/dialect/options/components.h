@@ -11,17 +11,20 @@
 
 namespace divvy::dialect {
 
-/// Limit for the components of one job.
+/// The largest number of components that one job may have.
 inline constexpr std::size_t kMostComponents = 64;
 
-/// The present spec of component `component`, from 1; an empty request if it does not exist yet.
+/// Returns the specification of component `component` (counted from 1) as parsed so far. Its request is empty if the
+/// job does not have the component yet.
 JobSpec SpecOfComponent(const JobSpec& job, std::size_t component);
-/// Stores the component in `job`, or appends it. Requires: number <= the present number of components. The job gets the
-/// longest time limit. Fails for too many components and for an elastic one.
+/// Stores the component in `job` under its number, or appends it. Requires: number <= the present number of components.
+/// The time limit of the job becomes the longest of its components. Fails for too many components and for an elastic
+/// one.
 Status TakeComponent(JobSpec component, std::size_t number, JobSpec& job);
 
-/// Parses options, then ":" and the options of the next component, and so on, then the command. `options`: the first
-/// component's table. `options_of` makes a table for another.
+/// Parses options, then ":" and the options of the next component, and so on, then the command. `options` is the option
+/// table for the first component; `options_of` makes the table for each later one. `finish` is called with each later
+/// component, to check and complete it.
 template <typename OptionsOf, typename Finish>
 Result<Parsed> ReadComponents(const std::vector<Option>& options, const std::vector<std::string>& words,
                               const ParseRules& rules, JobSpec& job, OptionsOf options_of, Finish finish) {

@@ -41,7 +41,7 @@ void WrapCommand(const std::string& environment, JobSpec& spec) {
   std::vector<std::string> wrapped = {"/bin/bash", "-c", Activation(environment, "shell.bash") + "exec \"$@\"\n",
                                       std::string(kCommandMark)};
   wrapped.insert(wrapped.end(), command.begin(), command.end());
-  // Otherwise the job would be called bash.
+  // Without this, the job would be named "bash" after the wrapper.
   if (spec.name.empty()) spec.name = command.front().substr(command.front().rfind('/') + 1);
   command = std::move(wrapped);
 }

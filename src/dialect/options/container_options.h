@@ -28,14 +28,15 @@ void AddContainerOptions(std::vector<Option>& table, JobSpec& spec);
 /// --container-image, --container-mounts, --container-workdir, --container-env, --container-mount-home.
 void AddSlurmContainerOptions(std::vector<Option>& table, JobSpec& spec);
 
-/// The container for the job; nullopt if none. `runs_valohai_images`: steps of valohai.yaml run in their image. Fails
-/// if an option's value is invalid, which the option has already reported.
+/// Returns the container in which the job runs; nullopt if it runs in none. `runs_valohai_images`: steps of
+/// valohai.yaml run in their image. Fails if a label has an invalid value; normally the option has refused the value
+/// before.
 Result<std::optional<ContainerPlan>> ContainerOf(const JobSpec& spec, bool runs_valohai_images);
 
 /// Fails if a job without a container has a mount or a container working directory.
 Status CheckContainer(const JobSpec& spec);
 
-/// "in a container of pytorch:24.01"; empty without one.
+/// Describes the job's container: "in a container from image pytorch:24.01". Empty for a job without a container.
 std::string ContainerReading(const JobSpec& spec);
 
 }  // namespace divvy::dialect

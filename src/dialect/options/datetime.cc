@@ -25,7 +25,7 @@ std::optional<int> Digits(std::string_view text, std::size_t least, std::size_t 
 /// Days since 1970; nullopt if the date does not exist.
 std::optional<Duration> Date(std::optional<int> year, std::optional<int> month, std::optional<int> day) {
   if (!year || !month || !day) return std::nullopt;
-  // 64 bits of nanoseconds end in 2262.
+  // Later dates are refused, because times are 64-bit nanoseconds, which end in 2262.
   if (*year < 1970 || *year > 2200) return std::nullopt;
   const std::chrono::year_month_day date{std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
                                          std::chrono::day(static_cast<unsigned>(*day))};
@@ -187,7 +187,7 @@ Result<Time> ParsePastMoment(std::string_view text, Time now, Duration utc_offse
   if (word == "today") return midnight;
   if (word == "yesterday") return midnight - 24h;
   if (const auto moment = IsoMoment(trimmed, utc_offset)) return *moment;
-  // Without a year, use the last such day.
+  // A date without a year means the last such day in the past.
   constexpr int kYearsBetweenLeapDays = 8;
   for (int years = 0; years <= kYearsBetweenLeapDays; ++years) {
     const auto moment = AmericanMoment(trimmed, now - years * 364 * 24h, utc_offset);

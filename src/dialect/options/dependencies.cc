@@ -21,7 +21,7 @@ constexpr std::array kKinds = {
     NamedKind{"afternotok", DependencyKind::kAfterNotOk},
     NamedKind{"afterany", DependencyKind::kAfterAny},
     NamedKind{"aftercorr", DependencyKind::kAfterOk},  // With kSameElement.
-    // The end of the job instead of that of its burst buffer.
+    // divvy has no burst buffers, so this dependency waits for the end of the job.
     NamedKind{"afterburstbuffer", DependencyKind::kAfterAny},
 };
 
@@ -167,7 +167,7 @@ std::string FormatDependency(const Dependency& dependency) {
   const bool is_by_element = dependency.element == kSameElement;
   std::string out(is_by_element ? "aftercorr" : KindName(dependency.kind));
   if (dependency.kind == DependencyKind::kSingleton) return out;
-  // Not set: a shorthand that `divvy explain` could not resolve.
+  // The id is not set for a shorthand such as "@", which `divvy explain` does not resolve.
   out += ":" + (dependency.job.is_set() ? ToString(dependency.job) : std::string("@"));
   if (dependency.element && !is_by_element) out += "_" + std::to_string(*dependency.element);
   if (dependency.delay > Duration(0)) {

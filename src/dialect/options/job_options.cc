@@ -19,7 +19,8 @@
 namespace divvy::dialect {
 namespace {
 
-/// The options that one level has seen; its closures share it.
+/// The options that were given so far in one level (a command line, or a script's lines). All closures of one table
+/// share it.
 struct Level {
   bool has_gpus = false;
   bool has_dependencies = false;

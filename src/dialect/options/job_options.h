@@ -26,7 +26,7 @@ inline constexpr int kMostPriority = 1'000'000;
 std::vector<Option> JobOptions(JobSpec& spec, const ParseContext& around);
 
 /// Parses the value of --dependency: "afterok:12:13,afterany:14", "after:12+5", "singleton", "12" (afterok), "@". With
-/// "?" between the parts, one is enough. Used by every dialect.
+/// "?" between the parts, it is enough that one of them is met. Used by every dialect.
 Status ParseDependencies(std::string_view text, const ParseContext& around, JobSpec& spec);
 std::string FormatDependency(const Dependency& dependency);
 
@@ -43,7 +43,7 @@ struct Element {
   std::map<std::string, std::string> parameters;
 };
 Element ElementAt(const JobSpec& spec, std::uint64_t ordinal);
-/// Replaces every {name} of a parameter; other braces and ${name} stay.
+/// Replaces every {name} in `text` by the value of the parameter with this name. Other braces and ${name} stay.
 std::string FillParameters(std::string_view text, const std::map<std::string, std::string>& parameters);
 /// Fills --name-template with the element's parameters; nullopt without a template, or if the result is not a valid
 /// name.
@@ -53,8 +53,8 @@ std::optional<std::string> ElementName(const JobSpec& spec, std::uint64_t ordina
 /// ... The message names the option to change.
 Status CheckComplete(const JobSpec& spec);
 
-/// A spec's request, one phrase per field: "2 GPUs (h100)", "1 h 30 min", ... Summarise joins the first ones; explain
-/// shows all.
+/// The requests in a job specification, one phrase per field: "2 GPUs (h100)", "1 h 30 min", ... Summarise joins the
+/// first phrases; divvy explain shows all.
 struct Readings {
   std::vector<std::string> request;  // Determines where and when it runs.
   std::vector<std::string> others;   // Files, signals, labels.
@@ -73,7 +73,7 @@ struct SbatchCall {
 
 /// Detects the dialect of a script's comment lines (#SBATCH, # GFLOW, # DIVVY) and applies them to `spec`, together
 /// with its script, name and dialect. Apply the words of a command line afterwards, so that they win. Errors name the
-/// line: "train.sh line 3: --gres: ...". `sbatch`: reads it as sbatch does (see SbatchCall).
+/// line: "train.sh line 3: --gres: ...". If `sbatch` is set, the script is read as sbatch reads it (see SbatchCall).
 Status ReadScript(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec,
                   const SbatchCall* sbatch = nullptr);
 

@@ -30,10 +30,11 @@ Status CheckNames(std::string_view option, const std::vector<std::string>& names
   return {};
 }
 
-// The limit for the names of all --provider options.
+// The largest length in bytes of the names in all --provider options together.
 constexpr std::size_t kLongestNames = 1024;
 
-/// `has_any`: another --provider of the same command line or script was read.
+/// Parses --provider. `has_any`: the same command line or script already had a --provider option, so the names are
+/// added to those.
 Status AddProvider(std::string_view value, JobSpec& spec, bool has_any) {
   std::string& names = spec.labels[std::string(kProviderLabel)];
   if (!has_any) names.clear();
@@ -91,7 +92,7 @@ void AddNodeOptions(std::vector<Option>& table, JobSpec& spec) {
          DIVVY_TRY(spec.request.constraint, ReadConstraint(value));
          return {};
        }});
-  // No letter, because -w is --wait.
+  // The option has no letter: -w, as in Slurm, is --wait in divvy.
   table.push_back({"nodelist", 0, Takes::kValue, "LIST", "use only these nodes: n1,n2 or n[1-4,7]",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.node_list, ReadNodeList(value));

@@ -11,7 +11,7 @@
 
 namespace divvy::dialect {
 
-/// Limit for the nodes of one job.
+/// The largest number of nodes that one job may have.
 inline constexpr int kMostNodes = 10'000;
 
 /// --nodes, --constraint, --nodelist, --exclude.

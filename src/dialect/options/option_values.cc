@@ -12,7 +12,8 @@
 namespace divvy::dialect {
 namespace {
 
-/// More than any server has. The real capacity is checked when the job is submitted.
+/// The largest accepted number of GPUs, more than any server has. The real capacity is checked when the job is
+/// submitted.
 constexpr int kMostGpus = 1024;
 /// For an elastic job: the capacity of one server (GpuSet::kCapacity).
 constexpr int kMostElasticGpus = GpuSet::kCapacity;

@@ -80,7 +80,7 @@ class Parser {
     return shortest;
   }
 
-  /// Returns false if the option is an error.
+  /// Decides about an unknown option. Returns false if it is refused.
   bool TakesUnknown(std::string_view name, std::optional<std::string_view> value) {
     if (!rules_.take_unknown || name.empty() || HasBegun(name) || !NearestTo(name).empty()) return false;
     const std::string_view next = next_ < words_.size() ? std::string_view(words_[next_]) : std::string_view();

@@ -62,7 +62,7 @@ struct Parsed {
   bool saw_dashes = false;
 };
 
-/// An unknown long option that is not a misspelt known one.
+/// An unknown long option whose name is not similar to that of a known option.
 struct UnknownOption {
   std::string_view name;
   std::optional<std::string_view> value;  // The value behind "=".
@@ -72,11 +72,11 @@ enum class UnknownIs { kRefused, kTaken, kTakenWithNext /* the next word is its 
 using TakeUnknown = std::function<UnknownIs(const UnknownOption& option)>;
 
 struct ParseRules {
-  bool stops_at_first_positional = false;  // "run CMD -x": -x belongs to CMD. That word and all later ones are
+  bool stops_at_first_positional = false;  // "run CMD -x": -x belongs to CMD. CMD and all later words are
                                            // positional.
   bool allows_abbreviations = true;        // --out for --output, if only one long name begins so.
   bool allows_single_dash_long = false;    // -name value.
-  TakeUnknown take_unknown;                // Not set: all are refused.
+  TakeUnknown take_unknown;                // Decides about each unknown option. Not set: all are refused.
 };
 
 /// Applies `words` in order. Accepts "--name=value", "--name value", "-n value", "-nvalue", "-abc" (flags), "--".

@@ -28,7 +28,8 @@ struct Table {
     options.push_back({"exclusive", 0, Takes::kOptionalValue, "HOW", "", say("exclusive")});
   }
 
-  /// The applied options, then "| " and the positional words, then "-- " and the words behind the dashes; or the error.
+  /// Parses the line. Returns the applied options, then "| " and the positional words, then "-- " and the words behind
+  /// "--"; or the error.
   std::string Read(const std::string& line, const ParseRules& rules = {}) {
     said.clear();
     const auto parsed = ParseOptions(options, *ShellSplit(line), rules);

@@ -1,4 +1,4 @@
-// The caller's surroundings, which a parser needs to understand a text.
+// Facts about the caller that a parser of options or scripts needs: the time, the directory, the environment.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace divvy::dialect {
 
-/// The caller's context, which a text does not contain. The command line provides it.
+/// Facts about the caller that options and scripts refer to but do not contain. The command-line client fills it.
 struct ParseContext {
   Time now = kNoTime;
   Duration utc_offset{0};

@@ -181,7 +181,7 @@ Status ApplyGpus(std::string_view text, Request& request) {
                           trimmed.find_first_not_of("0123456789.xX") == std::string_view::npos;
   if (!is_portion) {
     const Result<GpuRange> read = ReadGpuRange(text);
-    // Other mistakes have their own errors: "2..", "h100:2", "5000".
+    // Some mistakes have errors of their own: "2..", "h100:2", "5000".
     const bool is_other_slip = trimmed.find("..") != std::string_view::npos ||
                                trimmed.find(':') != std::string_view::npos || ParseInteger(trimmed);
     if (!read && !is_other_slip) return NoGpus(text);

@@ -11,7 +11,8 @@
 
 namespace divvy::dialect {
 
-/// --gpu-memory 0: an explicit zero, which CompletePortion interprets according to the rest of the request.
+/// Stored for --gpu-memory 0, to distinguish it from a missing option. CompletePortion decides what it means: with
+/// whole GPUs, any GPU will do.
 inline constexpr Bytes kNoGpuMemory{-1};
 
 /// --gpus: "2", "2..8", "0.25", "2x0.5".
@@ -21,11 +22,12 @@ void AddPortionOptions(std::vector<Option>& table, JobSpec& spec);
 /// Parses the value of --slice into the form in a request: "1g.18gb", "1g", ">=16G".
 Result<std::string> ReadSlice(std::string_view value);
 
-/// Call once all options are parsed: for a job that shares its GPUs, --gpu-memory 20G becomes its fraction.
+/// Call once all options are parsed. For a job that shares its GPUs, --gpu-memory 20G then requests a GPU fraction with
+/// this much memory, and no longer a GPU with at least this much.
 void CompletePortion(JobSpec& spec);
 Status CheckPortion(const JobSpec& spec);
 
-/// "a quarter": "0.25 of a GPU, up to 0.8". Empty if it requests whole GPUs.
+/// Describes the requested GPU fraction: "0.25 of a GPU, up to 0.8". Empty if the job requests whole GPUs.
 std::string PortionReading(const Request& request);
 
 }  // namespace divvy::dialect

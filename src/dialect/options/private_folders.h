@@ -11,7 +11,7 @@
 
 namespace divvy::dialect {
 
-/// nullopt: the default in the node's divvy.toml.
+/// Whether the job has a /tmp and a /dev/shm of its own. nullopt: as the node's divvy.toml says.
 struct PrivateFolders {
   std::optional<bool> tmp;
   std::optional<bool> shm;

@@ -120,7 +120,7 @@ std::string FoldHostList(const std::vector<std::string>& names) {
       };
       for (; end < names.size(); ++end) {
         const Cut next = CutName(names[end]);
-        // A name may join only if expanding the list restores its leading zeros.
+        // A name may join the bracket only if expanding the list restores the name's leading zeros.
         if (next.prefix != first.prefix || next.number.empty()) break;
         const bool is_padded = first.number.front() == '0' || next.number.front() == '0';
         if (is_padded && next.number.size() != first.number.size()) break;

@@ -9,12 +9,12 @@
 
 namespace divvy::dialect {
 
-/// The names that `text` stands for, in order. Keeps leading zeros ("a[08-11]"). Several brackets in a name multiply.
-/// Refuses more than 65,536 names, and unbalanced brackets.
+/// Returns the names that `text` stands for, in order. Keeps leading zeros ("a[08-11]"). Several brackets in a name
+/// give all combinations. Refuses more than 65,536 names, and unbalanced brackets.
 Result<std::vector<std::string>> ExpandHostList(std::string_view text);
 
-/// A short list that expands to `names` in the same order. Adjacent names that differ only in their last number share a
-/// bracket.
+/// Returns a short host list that expands to `names` in the same order. Adjacent names that differ only in their last
+/// number share a bracket.
 std::string FoldHostList(const std::vector<std::string>& names);
 
 }  // namespace divvy::dialect

@@ -30,8 +30,8 @@ struct Tally {
   std::string other_type;          // A second type in one option, which a single Request cannot express.
   std::int64_t gpus_per_task = 0;  // 0: not given.
   std::int64_t cpus_per_task = 0;  // 0: not given.
-  // Totals of the whole job from Slurm's options. nullopt: none were given, and the values from divvy's own options
-  // stay.
+  // Totals of the whole job from Slurm's options. nullopt: no Slurm option sets the value, and the one from divvy's own
+  // options stays.
   std::optional<std::int64_t> all_gpus;
   std::optional<std::int64_t> all_cpus;
   std::optional<std::int64_t> all_memory;  // Bytes.
@@ -176,7 +176,7 @@ Status ApplyPerTask(JobSpec& spec, Tally& tally) {
   if (tally.tasks == 0) {
     if (tally.gpus.empty() && !tally.says_nodes)
       return InvalidArgument(written + " needs the number of tasks; add --ntasks=N");
-    // With a number of nodes alone, each has one task.
+    // If only the number of nodes is given, each node has one task.
     if (tally.gpus.empty()) tally.tasks = tally.nodes.least;
   }
   if (tally.tasks == 0) {

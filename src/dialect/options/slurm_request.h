@@ -15,9 +15,10 @@
 
 namespace divvy::dialect::slurm {
 
-/// The label that stores the value of --NAME.
+/// Returns the name of the job label that stores the value of the Slurm option --NAME.
 std::string LabelOf(std::string_view option);
-/// The value of --NAME, if it was given.
+/// Returns the value of --NAME, or nullopt if the option was not given. Number returns it as an integer, Keep stores a
+/// value, and Forget (below) removes it.
 std::optional<std::string> Value(const JobSpec& spec, std::string_view option);
 std::optional<std::int64_t> Number(const JobSpec& spec, std::string_view option);
 void Keep(JobSpec& spec, std::string_view option, std::string_view value);
@@ -32,7 +33,7 @@ Result<std::int64_t> ParseCount(std::string_view text, std::int64_t least, std::
 struct GpuOption {
   std::int64_t count = 0;
   std::string type;  // As written; empty: any.
-  std::string note;  // A lenient interpretation, to report as a note.
+  std::string note;  // A note for the user if the value was interpreted leniently. Optional.
   /// The second type in "a100:1,h100:2". Then `count` is the sum and `type` the first type.
   std::optional<std::string> other_type;
 };
@@ -76,7 +77,7 @@ Result<Distribution> ParseDistribution(std::string_view text);
 /// --gpu-bind: refuses a value that is not in Slurm's syntax, such as map_gpu:x.
 Status CheckGpuBind(std::string_view text);
 
-/// --gpu-freq: the same.
+/// --gpu-freq: refuses a value that is not in Slurm's syntax.
 Status CheckGpuFreq(std::string_view text);
 
 /// --constraint: the condition on the GPU's model, and the conditions on the node.
@@ -100,11 +101,12 @@ std::string MigProfile(std::string_view type);
 
 /// Computes spec.request from the labels: tasks, GPUs and their type, CPUs, memory, and nodes. For several nodes, the
 /// request is per node, rounded up. Refuses contradictions. Some requests are valid in Slurm but impossible in divvy
-/// (two GPU types in one option). Their error is stored under "beyond" and reported at the submission. "beyond-one" has
-/// the error for a single-node server, and "node-count" the number of nodes.
+/// (two GPU types in one option): their error is stored in the label "beyond" and reported at the submission. The label
+/// "beyond-one" has an error that applies to single-node servers only, and "node-count" has the number of nodes.
 Status Settle(JobSpec& spec);
 
-/// --nodelist and --exclude: the names. If they are in a file, returns none and adds a note.
+/// Returns the node names in the value of --nodelist or --exclude. If the value is the path of a file, returns no names
+/// and adds a note.
 Result<std::vector<std::string>> ParseHosts(std::string_view option, std::string_view value,
                                             std::vector<std::string>* notes = nullptr);
 /// Sets Request::node_list, excluded_nodes and constraint.

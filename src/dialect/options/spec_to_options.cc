@@ -43,7 +43,8 @@ constexpr std::array kLabelOptions = {
     LabelOption{kProviderLabel, "--provider"},
     LabelOption{kMaxPriceLabel, "--max-price"},
 };
-// Labels that record how an option was written, which the request also expresses, or where the job was submitted.
+// Labels that are not compared: they record the notation of an option that the request also expresses, or the place of
+// submission.
 constexpr std::array<std::string_view, 4> kWayLabels = {"divvy.tasks", "divvy.shared", "slurm.submit-dir",
                                                         "slurm.submit-host"};
 
@@ -86,7 +87,7 @@ std::string MomentText(Time time) {
   return text;
 }
 
-/// Adds words for the differences between two specs.
+/// Writes the options that change one job specification into another.
 class Writer {
  public:
   Writer(const JobSpec& spec, const JobSpec& before) : spec_(spec), before_(before) {}

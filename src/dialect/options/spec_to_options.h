@@ -1,5 +1,5 @@
-// Converts a JobSpec back to the options of divvy submit. A page uses it to resubmit a job, and to show the command
-// line equivalent to a form.
+// Converts a JobSpec back to the options of divvy submit. The web page uses it to submit a job again, and to show the
+// command line that is equivalent to a form.
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ std::vector<SpecWord> WordsOf(const JobSpec& spec, const JobSpec& before);
 
 /// "divvy submit --gpus 2 -- python train.py", or for a script "divvy submit --gpus 2 SCRIPT a b" with the script's
 /// lines applied first. The result is parsed again to verify it. Fails with kFailedPrecondition if that gives another
-/// spec. The comparison ignores data from the place of submission (environment, unnamed directory) and fractions of a
-/// second in times.
+/// spec. The comparison ignores what comes from the place of submission (the environment, and the directory if no
+/// option names it) and fractions of a second in times.
 Result<std::string> CommandLineOf(const JobSpec& spec, std::string_view script, const ParseContext& around);
 
 }  // namespace divvy::dialect

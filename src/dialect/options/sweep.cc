@@ -11,9 +11,9 @@
 namespace divvy::dialect {
 namespace {
 
-/// Slurm's maximum array size; also the limit for one submission here.
+/// The largest number of elements in one submission. It is also Slurm's largest array size.
 constexpr std::uint64_t kMostElements = 4'000'000;
-/// The values are stored as texts in the job's row.
+/// The largest number of values in a sweep. They are stored as texts in the job's row of the database.
 constexpr std::int64_t kMostValues = 100'000;
 constexpr std::size_t kMostColumns = 64;
 constexpr std::size_t kLongestName = 64;

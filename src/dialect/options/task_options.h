@@ -26,17 +26,19 @@ TaskOptions ReadTaskOptions(const JobSpec& spec);
 /// --gpus-per-task, --gpu-bind, --cpu-bind, --no-kill, --label-output.
 void AddTaskOptions(std::vector<Option>& table, JobSpec& spec);
 
-/// Records that --tasks was given, so that --nodes does not set the number of tasks.
+/// Sets the number of tasks, and records that --tasks was given. CompleteTasks then does not derive the number from
+/// --nodes.
 void SetTasks(JobSpec& spec, int tasks);
 
-/// Defaults to one task per node without --tasks, and computes the GPUs of all tasks without --gpus. Tasks of a job
-/// without --nodes may then be on any number of nodes. Calling it twice is harmless.
+/// Fills in what follows from other options. Without --tasks, the job has one task per node. Without --gpus, the number
+/// of GPUs is computed from --gpus-per-task. Tasks of a job without --nodes may be on any number of nodes. Calling it
+/// twice is harmless.
 void CompleteTasks(JobSpec& spec);
 /// Checks that the tasks have enough GPUs.
 Status CheckTasks(const JobSpec& spec);
 
-/// True for a command that is started once per task: that of a native job with several tasks. As in Slurm, scripts are
-/// started once and start tasks themselves.
+/// True if divvy starts the job's command once per task: for a command with several tasks, or a heterogeneous job, that
+/// was submitted with divvy's own options. Scripts are started once and start their tasks themselves, as in Slurm.
 bool StartsTasks(const JobSpec& spec);
 
 /// The command for the job's first process that starts `command` once per task of the job. `divvy` is the path of the
@@ -44,7 +46,7 @@ bool StartsTasks(const JobSpec& spec);
 std::vector<std::string> TaskStarter(const std::string& divvy, const JobSpec& spec,
                                      const std::vector<std::string>& command);
 
-/// True if the file pattern names the task, so that each task has a separate file.
+/// True if the file pattern contains the number of the task (%t), so that each task has a separate file.
 bool NamesTask(std::string_view pattern);
 
 }  // namespace divvy::dialect

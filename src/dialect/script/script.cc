@@ -99,7 +99,7 @@ Status ReadScript(std::string_view text, std::string_view path, const ParseConte
     case ScriptKind::kPlain:
       break;
   }
-  // They override the options of every other tool.
+  // "# DIVVY" lines override the option lines of other tools.
   DIVVY_CHECK(ApplyLines(FindOptionLines(text, "DIVVY"), path, JobOptions(read, around), read));
   if (read.name.empty()) read.name = sbatch != nullptr ? std::string(sbatch->name) : BaseName(path);
   spec = std::move(read);

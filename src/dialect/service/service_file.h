@@ -17,7 +17,8 @@ struct ServiceEntry {
   std::vector<std::string> command;
 };
 
-/// Fails with the first mistake and its line. Refuses texts above 1 MiB. The options are not checked here.
+/// Fails with the first mistake and its line. Refuses texts above 1 MiB. Does not check the options; the caller parses
+/// them as those of divvy serve create.
 Result<std::vector<ServiceEntry>> ReadServiceFile(std::string_view text, std::string_view path);
 
 }  // namespace divvy::dialect

@@ -359,7 +359,8 @@ Status ApplyCommandEnvironment(std::string_view prefix, const ParseContext& arou
     for (const std::string& entry : around.environment) {
       if (!HasName(entry, name)) continue;
       const std::string value = entry.substr(name.size() + 1);
-      // Scripts often unset a variable by emptying it. Only flags count although empty.
+      // An empty variable has no effect, because scripts often unset variables by emptying them. Only a variable that
+      // stands for a flag counts even if it is empty.
       if (value.empty() && !variable.is_flag && variable.option != "exclusive") continue;
       std::string word = "--" + std::string(variable.option);
       if (!variable.is_flag && !value.empty()) word += "=" + value;
@@ -412,7 +413,7 @@ Status FinishSlurm(JobSpec& spec) {
   DIVVY_CHECK(SettleComponents(spec));
   const std::int64_t priority = slurm::Number(spec, "priority").value_or(0) - slurm::Number(spec, "nice").value_or(0);
   if (slurm::Value(spec, "priority") || slurm::Value(spec, "nice")) {
-    // Slurm's range is larger.
+    // The range of priorities in Slurm is larger than in divvy, so the value is clamped.
     spec.priority = static_cast<int>(std::clamp<std::int64_t>(priority, -kMostPriority, kMostPriority));
   }
   constexpr std::string_view kPlain = "slurm-%j.out";

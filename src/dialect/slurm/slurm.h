@@ -36,12 +36,12 @@ Status ReadSlurmLines(std::string_view text, std::string_view path, const ParseC
 void ExplainSlurmLines(std::string_view text, std::string_view path, const ParseContext& around,
                        ScriptExplanation& explanation);
 
-/// Applies only the lines. FinishSlurm must follow.
+/// Applies only the "#SBATCH" lines of a script. FinishSlurm must follow.
 Status ApplySlurmLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec);
 /// Applies SBATCH_TIMELIMIT, SBATCH_GRES, ... of around.environment. Errors name the variable.
 Status ApplySbatchEnvironment(const ParseContext& around, JobSpec& spec);
-/// The same for salloc ("SALLOC_TIMELIMIT") and for srun outside a job ("SLURM_TIMELIMIT", "SLURM_NTASKS"). Inside a
-/// job, SLURM_* describe that job. Then prefix SLURM_ is ignored.
+/// Like ApplySbatchEnvironment, for salloc ("SALLOC_TIMELIMIT") and for srun outside a job ("SLURM_TIMELIMIT",
+/// "SLURM_NTASKS"). Inside a job, SLURM_* describe that job, so the prefix SLURM_ has no effect.
 Status ApplyCommandEnvironment(std::string_view prefix, const ParseContext& around, JobSpec& spec);
 
 /// Computes spec.request, the default output file and the notes from the options. May be called again after more
@@ -52,13 +52,13 @@ Status FinishSlurm(JobSpec& spec);
 inline constexpr std::array<std::string_view, 8> kSlurmCommands = {"sbatch", "srun",  "salloc", "scancel",
                                                                    "squeue", "sinfo", "sacct",  "scontrol"};
 
-/// Refuses requests that were parsed but cannot be satisfied (two GPU types in one option), with a fix. CheckComplete
-/// calls this, because the command line may still replace the script's options.
+/// Refuses requests that are valid in Slurm but impossible in divvy (two GPU types in one option). The error says how
+/// to fix the request. CheckComplete calls this, because the command line may still replace the script's options.
 Status CheckSlurmPlace(const JobSpec& spec);
 
-/// For the submission to a single-node server. Refuses several nodes, with a fix, and an --exclude of this server.
-/// Clears requested hosts and features, and adds a note about hosts that are not this server. Does nothing for other
-/// dialects.
+/// Completes a job that is submitted to a single-node server called `hostname`. Refuses a request for several nodes,
+/// and --exclude of this server. Removes requested hosts and features from the request, and adds a note about hosts
+/// that are not this server. Does nothing for other dialects.
 Status CompleteSlurmOnOne(JobSpec& spec, std::string_view hostname);
 
 /// Applies the words of sbatch's, srun's or salloc's command line to `spec`. Words behind ":" belong to further
@@ -67,8 +67,9 @@ Status CompleteSlurmOnOne(JobSpec& spec, std::string_view hostname);
 Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vector<std::string>& words,
                               const ParseContext& around, JobSpec& spec, JobSpec* noted = nullptr);
 
-/// Call after spec.capture is filled and before the submission. Applies --export, drops the SLURM_* of an outer job,
-/// and turns --exclusive into all `gpus_of_server` GPUs. Does nothing for other dialects. Calling it twice is harmless.
+/// Call after spec.capture is filled and before the submission. Applies --export, removes the SLURM_* variables that
+/// describe an enclosing job, and turns --exclusive into all `gpus_of_server` GPUs. Does nothing for other dialects.
+/// Calling it twice is harmless.
 void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server);
 
 /// With --time-min and --deadline, removes a time limit that does not fit before the deadline: the job may start until

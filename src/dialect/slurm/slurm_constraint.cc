@@ -50,7 +50,7 @@ Condition And(const Condition& a, const Condition& b) {
 Condition Or(Condition result, const Condition& next) {
   const std::int64_t gigabytes = std::min(result.gigabytes, next.gigabytes);
   if (result.is_true || next.is_true) {
-    // An alternative without GPU conditions cannot be checked here, so use the other one.
+    // An alternative without GPU conditions does not concern GPUs, so use the conditions of the other alternative.
     if (result.is_true) result = next;
   } else {
     result.options.insert(result.options.end(), next.options.begin(), next.options.end());
@@ -68,7 +68,7 @@ class Reader {
     if (!all.is_true) ask_.gpu_type = Join(alternatives, "|");
     ask_.gpu_memory_gigabytes = all.gigabytes;
     if (Counts(term) > 1) {
-      // Counts for nodes of different kinds: no single type expresses that.
+      // The expression has counts for several kinds of nodes, which one GPU type cannot express.
       ask_.gpu_type.clear();
       ask_.gpu_memory_gigabytes = 0;
       ask_.machines = TextOf(term);

@@ -23,7 +23,7 @@ using namespace corpus;
 std::string ValueOf(const JobSpec& spec, const std::string& name) {
   const Request& request = spec.request;
   if (name == "components") return std::to_string(request.components());
-  // "1.gpus": a fact about one component.
+  // A name such as "1.gpus" is a fact about one component of a heterogeneous job.
   if (name.size() > 2 && name[1] == '.') {
     const auto number = static_cast<std::size_t>(name[0] - '0');
     JobSpec component = spec;
@@ -39,7 +39,7 @@ std::string ValueOf(const JobSpec& spec, const std::string& name) {
     return std::to_string(least) + (is_range ? "-" + std::to_string(written->most) : "");
   }
   if (name == "tasks") return std::to_string(request.tasks);
-  // Facts describe the whole job.
+  // Without a component number, a fact describes the whole job.
   if (name == "gpus") return std::to_string(request.gpus_in_all());
   if (name == "cpus") return std::to_string(request.cpus * request.nodes);
   if (name == "memory_mib") return std::to_string(request.memory.count() * request.nodes >> 20);

@@ -219,7 +219,7 @@ constexpr std::array<std::string_view, 29> kOfComponent = {"SLURM_CPUS_ON_NODE",
                                                            "SLURM_NTASKS_PER_NODE",
                                                            "SLURM_NTASKS_PER_SOCKET",
                                                            "SLURM_TASKS_PER_NODE"};
-/// Variables about the node where the job begins, whatever the component.
+/// Variables about the first node of the job. They do not depend on the component.
 constexpr std::array<std::string_view, 3> kOfMachine = {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_CPUS_ON_NODE"};
 
 struct ComponentNodes {
@@ -307,7 +307,7 @@ std::vector<std::string> ScrubInherited(std::vector<std::string> environment) {
   // SLURM_CONF and similar variables are the user's settings for a real Slurm; they do not describe a job.
   constexpr std::array<std::string_view, 5> kSettings = {
       "SLURM_ACCOUNT=", "SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_TIME_FORMAT=", "SLURM_BITSTR_LEN="};
-  // A wish for the steps of the job, unless an outer step set it.
+  // SLURM_CPU_BIND is a setting of the user for the steps of the job, unless an enclosing step has set it.
   const bool is_bound = std::ranges::any_of(
       environment, [](const std::string& entry) { return entry.starts_with("SLURM_CPU_BIND_TYPE="); });
   constexpr std::array<std::string_view, 5> kJobs = {"SLURM_", "SLURMD_", "SRUN_", "PMI_", "PMIX_"};

@@ -11,7 +11,7 @@
 
 namespace divvy::dialect {
 
-/// The name of the cluster and of its default partition in jobs of this dialect.
+/// The names of the cluster and of its default partition, as Slurm's commands and variables show them.
 inline constexpr std::string_view kSlurmCluster = "divvy";
 inline constexpr std::string_view kSlurmPartition = "main";
 

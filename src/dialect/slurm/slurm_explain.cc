@@ -127,7 +127,7 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
   return why.empty() ? "nothing to do in divvy" : "has no effect: " + std::string(why);
 }
 
-/// The same table, but every parsed option is recorded.
+/// Returns the same option table, changed so that each parsed option is recorded.
 std::vector<Option> Recording(std::vector<Option> options, std::vector<Said>& said) {
   for (Option& option : options) {
     option.apply = [inner = std::move(option.apply), name = std::string(option.name),

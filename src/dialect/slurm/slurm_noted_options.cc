@@ -29,7 +29,7 @@ constexpr std::string_view kGone = "a container is removed with its job";
 constexpr std::string_view kRights = "a job runs as the user who submits it";
 
 constexpr auto kNoted = std::to_array<Noted>({
-    // Slurm's own options.
+    // Options of Slurm itself.
     {"acctg-freq", 0, kValue, ""},
     {"batch", 0, kValue, kNodes},
     {"bb", 0, kValue, "burst buffers are not supported"},

@@ -1,4 +1,5 @@
-// Slurm's options without effect here, or of a site's plugins: accepted, mentioned in a note, never an error.
+// Slurm's options that have no effect in divvy, and unknown options that a site's Slurm plugins may define. They are
+// accepted and mentioned in a note, and are never an error.
 #pragma once
 
 #include <string_view>
@@ -9,12 +10,12 @@
 
 namespace divvy::dialect::slurm {
 
-/// Slurm's words about --hint beside an option that says the same in detail.
+/// Slurm's message if --hint is combined with an option that also sets how tasks use cores.
 inline constexpr std::string_view kHintExcludes =
     "Following options are mutually exclusive with --hint: --ntasks-per-core, --threads-per-core, -B and --cpu-bind "
     "(other then --cpu-bind=verbose). Ignoring --hint.";
 
-/// Appends these options to `options`. The closures write into `spec`.
+/// Appends the Slurm options that have no effect in divvy to `options`. The closures write into `spec`.
 void AddNotedOptions(JobSpec& spec, std::vector<Option>& options);
 
 /// Accepts unknown long options, such as those of a site's plugins, and adds a note to `spec` for each. Still refuses
@@ -22,7 +23,7 @@ void AddNotedOptions(JobSpec& spec, std::vector<Option>& options);
 /// where a word after the option is its value. On a command line that word may be the script.
 TakeUnknown TakeSiteOptions(JobSpec& spec, bool words_are_options);
 
-/// Why --NAME has no effect here; "" if no reason is needed, or if there is no such option.
+/// Returns why Slurm's option --NAME has no effect in divvy; "" if no reason is needed, or if there is no such option.
 std::string_view WhyNoted(std::string_view name);
 
 }  // namespace divvy::dialect::slurm

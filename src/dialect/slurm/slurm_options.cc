@@ -82,7 +82,7 @@ class Builder {
     options_.push_back(std::move(option));
   }
 
-  /// Adds an option whose value is checked by `check` and stored.
+  /// Adds an option whose value is checked by `check` and stored in a label of the job.
   void AddKept(std::string_view name, char letter, std::string_view value_name, std::string_view help,
                std::function<Status(std::string_view)> check, std::vector<std::string_view> aliases = {}) {
     Add(
@@ -204,7 +204,8 @@ void Builder::AddNames() {
               Quoted(event) + " is not an event; write " +
               (near.empty() ? "BEGIN, END, FAIL, REQUEUE, TIME_LIMIT, ARRAY_TASKS or ALL" : std::string(near)));
         }
-        // These events are never sent: there is no staging, and time limits are only reported when reached.
+        // Events for which divvy never sends mail: there is no staging of data, and a time limit is only reported once
+        // it is reached.
         constexpr std::array<std::string_view, 5> kUntold = {"INVALID_DEPEND", "STAGE_OUT", "TIME_LIMIT_90",
                                                              "TIME_LIMIT_80", "TIME_LIMIT_50"};
         for (std::string_view event : Split(value, ',')) {
@@ -509,7 +510,7 @@ void Builder::AddPlaces() {
 }
 
 void Builder::AddClientSide() {
-  // For sbatch itself, not for the job; the command removes these labels.
+  // Options for the command sbatch itself, not for the job. The command removes their labels before the submission.
   JobSpec* spec = spec_;
   const auto flag = [&](std::string_view name, char letter, std::string_view help) {
     Add(name, letter, Takes::kNothing, "", help, [spec, name](std::string_view) -> Status {

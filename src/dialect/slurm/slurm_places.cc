@@ -34,7 +34,7 @@ Status SettlePlaces(JobSpec& spec) {
     DIVVY_TRY(request.node_list, ParseHosts("nodelist", *hosts, &notes));
     std::erase_if(request.node_list,
                   [&](const std::string& name) { return std::ranges::count(request.excluded_nodes, name) > 0; });
-    // CheckNodes refuses a list with fewer names than the job's nodes, because the list is exhaustive.
+    // In divvy, the list is exhaustive: CheckNodes refuses a list with fewer names than the job has nodes.
   }
   if (const auto constraint = Value(spec, "constraint")) {
     DIVVY_TRY(const ConstraintOption ask, ParseConstraint(*constraint));

@@ -39,7 +39,7 @@ std::string RepairedGpuSpec(const std::vector<std::string_view>& parts) {
 
 /// The part after "gpu:" (or the whole of --gpus): "2", "a100", "a100:2". `prefix` is the prefix for suggested fixes.
 Result<GpuOption> ParseTypeAndCount(std::string_view text, std::string_view prefix) {
-  // "(S:0-1)" after the count names sockets, which follow from the chosen GPUs here.
+  // "(S:0-1)" after the count names sockets. Ignore it, because the sockets follow from the GPUs that divvy chooses.
   if (const auto bracket = text.find('('); bracket != std::string_view::npos && text.ends_with(')')) {
     text = text.substr(0, bracket);
   }
@@ -87,7 +87,7 @@ Result<GpuOption> ParseTypeAndCount(std::string_view text, std::string_view pref
   return ask;
 }
 
-/// Slots of a shared GPU: any number gives one whole GPU.
+/// For gres names of GPU slices (shard, mps): any number of slices gives one whole GPU.
 GpuOption WholeInsteadOfShare(std::string_view item) {
   return {.count = 1, .type = "", .note = std::string(item) + ": the job gets a whole GPU"};
 }
@@ -346,7 +346,7 @@ std::string GpuTypeTerms(std::string_view type) {
   std::vector<std::string> terms;
   std::string word;
   const auto finish = [&] {
-    // Names of the maker and product line are part of only some models' names.
+    // Words that are left out of a GPU type: the maker and product line, which only some names of models contain.
     constexpr std::array<std::string_view, 5> kSilent = {"nvidia", "tesla", "geforce", "quadro", "gpu"};
     if (!word.empty() && std::ranges::find(kSilent, word) == kSilent.end()) {
       // The driver writes "rtx3090" as "RTX 3090".

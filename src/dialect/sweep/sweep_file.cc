@@ -77,7 +77,7 @@ class SweepReader {
     const auto node = fields.Get("parameters");
     if (!node) return;
     Fields space(problems_, *node, "parameters", {});
-    // In the order of the file, which decides the order of a grid.
+    // Parameters are read in the order of the file, which is the order of the grid.
     if (!node->IsMap()) return;
     for (const auto& pair : *node) {
       if (pair.first.IsScalar() && pair.first.Scalar() != "<<") ReadParameter(pair.first.Scalar(), pair.second);
@@ -112,7 +112,7 @@ class SweepReader {
       const auto known = sweep::DistributionFromName(has_exponents ? text + "_values" : text);
       if (!known) return fields.Complain(*named, known.error().message);
       parameter.distribution = *known;
-      // Weights & Biases takes the exponents of e here.
+      // In Weights & Biases, min and max are exponents of e for this distribution.
       if (has_exponents) parameter.min = std::exp(parameter.min), parameter.max = std::exp(parameter.max);
     } else if (parameter.values.empty() && (min || max)) {
       parameter.distribution =

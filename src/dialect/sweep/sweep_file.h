@@ -1,5 +1,5 @@
-// Files of sweeps, in the format of Weights & Biases' sweeps with a few keys of our own (docs/sweeps.md), and how they
-// become the specification of a job array.
+// Reads sweep files, in the format of Weights & Biases' sweeps with a few additional keys (docs/sweeps.md), and turns a
+// sweep into the specification of a job array.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace divvy::dialect {
 
-/// A sweep has at most so many trials.
+/// The largest number of trials in one sweep.
 inline constexpr std::uint32_t kMostTrials = 100'000;
 
 enum class SweepMethod { kGrid, kRandom, kAsk };
@@ -26,7 +26,7 @@ struct SweepPlan {
   std::vector<sweep::SpaceParameter> space;
   std::uint32_t trials = 0;  // 0: all of a grid, or one pass of Hyperband.
   std::uint64_t seed = 1;
-  std::vector<std::string> command;  // With {name} for each value; empty: given elsewhere.
+  std::vector<std::string> command;  // With {name} for each value. Empty: the file has no command.
   std::string name;
   std::vector<std::string> options;  // Words for JobOptions: "--gpus=1".
   std::vector<std::string> notes;
@@ -41,8 +41,8 @@ Result<sweep::SpaceParameter> ParseDraw(std::string_view text);
 Result<sweep::HalvingRule> ParseHalving(std::string_view text, sweep::EarlyStop stop);
 Result<SweepMethod> SweepMethodFromName(std::string_view name);
 
-/// Makes `spec` the array of the sweep: its parameters, its label, and notes. `spec` may have parameters (--param),
-/// which a grid adds to its own. Fails with one sentence.
+/// Makes `spec` the array of the sweep: its parameters, its label, and notes. `spec` may have parameters of its own
+/// (--param), which are added to those of a grid. The message of an error is one sentence.
 Status CompleteSweep(SweepPlan plan, JobSpec& spec);
 
 }  // namespace divvy::dialect

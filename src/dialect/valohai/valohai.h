@@ -128,7 +128,8 @@ struct ValohaiProblem {
   bool is_warning = false;
   std::string text;
 };
-/// Nobody reads more, and a message about an unknown key takes a comparison with every known one.
+/// The largest number of problems that are reported for one file. The limit bounds the cost of a bad file: each unknown
+/// key is compared with all known ones.
 inline constexpr std::size_t kMostProblems = 100;
 
 /// "valohai.yaml:12: step 'train': ...".
@@ -140,7 +141,7 @@ struct ValohaiReading {
 };
 /// Parses the text and collects all problems, for `vh lint`. Refuses texts above 1 MiB.
 ValohaiReading ReadValohaiYaml(std::string_view text, std::string_view path);
-/// Returns the project, or its first error.
+/// Parses the text. Returns the project, or the first error in it.
 Result<ValohaiProject> ParseValohaiYaml(std::string_view text, std::string_view path);
 /// Parses a file of parameters (JSON or YAML): a map of names to a value or a list of values.
 Result<std::map<std::string, std::vector<std::string>>> ParseValohaiValues(std::string_view text,
@@ -173,7 +174,8 @@ struct ExecutionRequest {
 Result<const ValohaiStep*> FindValohaiStep(const ValohaiProject& project, std::string_view name);
 Result<const ValohaiTask*> FindValohaiTask(const ValohaiProject& project, std::string_view name);
 
-/// The job that runs `step` as `request` says. CaptureInto must still complete the spec.
+/// Returns the job that runs `step` as `request` says. The result lacks the caller's environment, limits and directory,
+/// which cli::CaptureInto adds.
 Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view step, const ExecutionRequest& request,
                               const ParseContext& around);
 /// One job per execution of the task, at most 10,000, each with its own id and directory (request.root/0, /1, ...).

@@ -12,7 +12,7 @@ std::string Row(std::string_view title, const std::string& value) {
   return out + value + "\n";
 }
 
-/// Fills in missing values, so that the rest of the step can be shown.
+/// Returns a request with placeholders for missing values, so that the whole step can be shown.
 ExecutionRequest Complete(const ValohaiStep& step, std::vector<std::string>& missing) {
   ExecutionRequest request;
   for (const ValohaiParameter& parameter : step.parameters) {

@@ -60,7 +60,7 @@ class Fields {
 
   void Complain(const std::string& text) { Complain(node_, text); }
 
-  /// nullopt if the key is absent or empty.
+  /// Returns the value of the key; nullopt if the key is absent or its value is empty.
   std::optional<YAML::Node> Get(std::string_view key) const {
     auto found = values_.find(std::string(key));
     if (found == values_.end() || found->second.IsNull()) return std::nullopt;
@@ -78,7 +78,8 @@ class Fields {
     return Text(key);
   }
 
-  /// One of `words`; for any other value, a complaint and the fallback.
+  /// Returns the value of the key, which must be one of `words`. For any other value, records a problem and returns the
+  /// fallback.
   std::string Word(std::string_view key, std::string_view fallback, Keys words) {
     auto node = Get(key);
     if (!node) return std::string(fallback);
@@ -137,7 +138,7 @@ class Fields {
     return out;
   }
 
-  /// The items of a list; complains about anything else.
+  /// Returns the items of a list. For a value that is not a list, records a problem and returns no items.
   std::vector<YAML::Node> Items(std::string_view key, std::string_view example) {
     auto node = Get(key);
     if (!node) return {};

@@ -1,4 +1,5 @@
-// The data about its members that a distributed Valohai execution gets.
+// The data about its nodes that a distributed Valohai execution gets. Valohai calls each node of such an execution a
+// member.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace divvy::dialect {
 
 struct ValohaiMember {
   std::string identity;  // Identity of its machine, for users.
-  std::string host;      // A name or address at which the others reach it.
+  std::string host;      // A name or address at which the other members reach this one.
 };
 
 struct ValohaiMembers {
@@ -22,8 +23,8 @@ struct ValohaiMembers {
   std::size_t own = 0;
 };
 
-/// The content of distributed.json in the execution's configuration directory. The rank is the position by member id; 0
-/// is the master.
+/// The content of distributed.json in the execution's configuration directory. A member's rank is its position in the
+/// order of member ids. The member with rank 0 is the master.
 std::string DistributedJson(const ValohaiMembers& members);
 /// VH_DIST_MEMBER_ID, VH_DIST_MEMBER_INDEX, VH_DIST_MEMBER_COUNT and VH_LOCAL_IP as NAME=value.
 std::vector<std::string> DistributedEnvironment(const ValohaiMembers& members);

@@ -70,7 +70,7 @@ std::string BareValue(const ValohaiParameter& parameter, const std::vector<std::
   return QuoteAll(values);
 }
 
-/// The replacement for the content of braces; nullopt if it is not one of our placeholders.
+/// Returns the replacement for the text between braces; nullopt if that is not a placeholder of Valohai.
 std::optional<std::string> Interpolate(std::string_view content, const ValohaiStep& step, const Values& values) {
   auto values_of = [&](const ValohaiParameter& parameter) {
     auto found = values.find(parameter.name);

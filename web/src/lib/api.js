@@ -15,7 +15,7 @@ export class ApiError extends Error {
 let secret = sessionStorage.getItem(kStored) ?? '';
 let onLoggedOut = () => {};
 
-// A login changes the cookie before the page has the secret that goes with it: what is asked meanwhile waits.
+// A login changes the cookie before the page has the matching secret, so requests wait until the login has finished.
 let loggingIn = Promise.resolve();
 // The cookie is the same in all windows, so the secret must be too. It is kept for as long as its window lives and no
 // longer, so a new window asks the others for it, and one that logs in tells them.
@@ -53,7 +53,7 @@ async function errorOf(response) {
     message = said.message ?? message;
     code = said.code ?? '';
   } catch {
-    // Not from the daemon, or cut short.
+    // The response is not from the daemon, or was cut off.
   }
   return new ApiError(message, response.status, code);
 }
@@ -105,7 +105,7 @@ export function query(values) {
   return text ? `?${text}` : '';
 }
 
-// While the daemon restarts its port may be held open for it, and then nobody refuses a connection there.
+// While the daemon restarts, its port may be held open, so that a connection is neither refused nor answered.
 const kPatienceMs = 3000;
 
 /** Server-sent events: calls `onEvent(name, data)` until the stream ends; throws as ask does, and after 3 s without an answer. */

@@ -129,7 +129,7 @@ async function readDue() {
     try {
       await readNamed();
     } catch (error) {
-      // One of them is known no more.
+      // One of the requested jobs no longer exists.
       if (error.status !== 404) throw error;
       listDue = 0;
     }
@@ -218,7 +218,7 @@ async function follow() {
 export const tryNow = () => wake();
 
 function onVisibility() {
-  // Tabs that nobody looks at keep no connection.
+  // Hidden tabs keep no connection.
   if (document.hidden) abort?.abort();
   else {
     wake();

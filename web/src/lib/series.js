@@ -40,5 +40,5 @@ function byteText(value) {
   return `${value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${units[unit]}`;
 }
 export const textOfUnit = (unit) => kByUnit[unit] ?? plainNumber;
-// Reasons have no measure.
+// Bits stand for throttle reasons, which have no scale.
 export const axisOfUnit = (unit) => (unit === 'bits' ? () => '' : textOfUnit(unit));

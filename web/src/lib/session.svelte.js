@@ -40,7 +40,7 @@ export async function logOut() {
   try {
     await post('/ui/logout', {});
   } catch {
-    // The daemon is away; this browser forgets all the same.
+    // The daemon cannot be reached. The browser forgets the session all the same.
   }
   leave('');
 }
@@ -62,7 +62,7 @@ export async function begin() {
 
 async function admit() {
   const link = isLogin() ? location.hash.slice('#login='.length) : '';
-  // Out of the address line and the history before anything else.
+  // First remove the login secret from the address bar and the history.
   if (isLogin()) replaceAddress('#/');
   if (link && (await logIn({ link }))) return;
   const why = session.error;

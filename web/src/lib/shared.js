@@ -21,12 +21,12 @@ export async function follow(signal, read, { onOpen, onEvent }) {
       if (isOpen) channel.postMessage({ isNew: false });
     } else if (!reads) {
       if (told.name) return onEvent(told.name, told.data);
-      // The answer to another window's question is no news; another stream is, for what came meanwhile is lost.
+      // An answer to another window's question needs no action. A new stream does, because events in between were lost.
       if (told.isNew || !hasHeard) onOpen();
       hasHeard = true;
     }
   };
-  // Who has the stream says so.
+  // The window that has the event stream answers this message.
   channel.postMessage({ asks: true });
   try {
     return await navigator.locks.request(kName, { signal }, () => {

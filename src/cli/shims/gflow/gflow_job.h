@@ -17,7 +17,7 @@ std::vector<dialect::Option> GjobUpdateOptions(wire::JobUpdate& update);
 std::string RenderGjobShow(const wire::JobDetail& job, double now);
 /// A new job like `old` with the changes applied, but without the dependencies of `old`.
 Result<JobSpec> SpecToRedo(const wire::JobDetail& old, const wire::JobUpdate& changes);
-/// "afterok:12" -> "afterok:40".
+/// Replaces the job id in dependencies: "afterok:12" becomes "afterok:40".
 std::vector<std::string> ReplaceDependency(const std::vector<std::string>& dependencies, const std::string& old_id,
                                            const std::string& new_id);
 

@@ -22,7 +22,8 @@ using dialect::Takes;
 
 constexpr std::int64_t kMegabyte = 1 << 20;
 
-/// Parses one id, a list of ids, or "@" forms, as "afterok:12". `joint` is "," for all of them and "?" for any.
+/// Parses one job id, a list of ids, or "@" forms as dependencies ("afterok:12"). `joint` is "," if all of them must be
+/// met and "?" if one is enough.
 Status ReadDependencies(std::string_view value, std::string_view joint, wire::JobUpdate& update) {
   std::vector<std::string> out;
   for (std::string_view part : Split(value, ',')) {

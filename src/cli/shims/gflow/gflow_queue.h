@@ -16,7 +16,8 @@ struct GflowState {
 };
 /// Maps divvy's states to the nearest of gflow's seven.
 GflowState GflowStateOf(std::string_view state);
-/// "Running", "r", "PD" -> "R", "PD". Refuses a state that gflow does not have.
+/// Returns the code of a state that is given by its name or code, in any case: "Running" and "r" become "R". Refuses a
+/// state that gflow does not have.
 Result<std::string> ParseGflowState(std::string_view text);
 
 struct QueueView {
@@ -42,7 +43,7 @@ std::string RenderShowGpus(const std::vector<wire::GpuView>& gpus);
 
 /// Removes escape sequences. If a line was repainted with carriage returns, keeps only its last version.
 std::string CleanLog(std::string_view text);
-/// The first (> 0) or last (< 0) lines.
+/// Returns the first `lines` lines of the text; if `lines` is negative, the last ones.
 std::string_view SliceLines(std::string_view text, long lines);
 
 }  // namespace divvy::cli

@@ -22,7 +22,8 @@ namespace {
 
 constexpr const char* kSelf = "/proc/self/exe";
 
-/// argv for exec. "divvy" is first, so that the program does not act as the tool that we were called as.
+/// Returns argv for exec. argv[0] is "divvy"; with the name of the present tool (gqueue, ...), the program would act as
+/// that tool again.
 std::vector<char*> Argv(std::vector<std::string>& words) {
   words.insert(words.begin(), "divvy");
   std::vector<char*> argv;

@@ -11,7 +11,7 @@
 
 namespace divvy::cli {
 
-/// Option actions: set a flag, or store the value.
+/// Actions for an option table: Sets makes the option set `flag`; Keeps makes it store its value in `value`.
 dialect::Apply Sets(bool& flag);
 dialect::Apply Keeps(std::string& value);
 
@@ -21,7 +21,7 @@ void AddGlobalOptions(std::vector<dialect::Option>& options);
 /// The usage text, and one line per option that is not hidden.
 std::string UsageText(std::string_view usage, const std::vector<dialect::Option>& options);
 
-/// "1-3,7" -> "1-3", "7", for a JobSelector. Refuses an empty list and empty parts.
+/// Splits "1-3,7" into "1-3" and "7", as a JobSelector expects ids. Refuses an empty list and empty parts.
 Result<std::vector<std::string>> ParseIdList(std::string_view text);
 
 /// Replaces this process with `divvy WORDS...`. Returns, with an exit code, only if that fails.

@@ -23,7 +23,7 @@ struct SacctmgrFlags {
   std::vector<std::string> fields;
   bool has_associations = false;
   TeamEntity entity = TeamEntity::kUser;
-  /// Field -> its accepted values.
+  /// The accepted values of each field that the command filters by.
   std::map<std::string, std::set<std::string>> only;
 };
 

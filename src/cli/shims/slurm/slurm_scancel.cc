@@ -220,7 +220,8 @@ int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
   request.signal = signal;
   const bool ends = wish.signal.empty() || (signal == SIGKILL && !wish.is_batch);
   if (!ends) request.reach = ReachOf(wish);
-  // If the caller's own job is cancelled, SIGTERM arrives before our response.
+  // If the caller's own job is cancelled, SIGTERM arrives before the daemon's response. Ignore it, so that the response
+  // is still printed.
   if (ends) ::signal(SIGTERM, SIG_IGN);
   const auto answer = ends ? api->Cancel(request) : api->Signal(request);
   const std::string ids = Join(select.ids, ",");

@@ -115,7 +115,8 @@ int Requeue(const Words& all, bool holds) {
   if (!api) return FailAs("scontrol", api.error());
   wire::ActionRequest request;
   request.holds = holds;
-  // If the caller's own job is requeued, SIGTERM arrives before our response. Still print the response.
+  // If the caller's own job is requeued, SIGTERM arrives before the daemon's response. Ignore it, so that the response
+  // is still printed.
   ::signal(SIGTERM, SIG_IGN);
   for (const std::string& id : select->ids) {
     wire::JobSelector one;
@@ -258,7 +259,7 @@ int Reconfigure() {
              Moment(started) + "; divvy down and divvy up read it again, while jobs keep running");
 }
 
-/// Verbs for Slurm's administrators.
+/// Verbs of scontrol that divvy does not support, because they are for Slurm's administrators.
 constexpr std::array<std::string_view, 12> kNotHere = {
     "abort", "cancel_reboot", "fsdampeningfactor", "getent",        "power",    "reboot",
     "token", "schedloglevel", "setdebug",          "setdebugflags", "shutdown", "takeover"};

@@ -21,10 +21,11 @@ int Say(const std::string& message);
 
 // Each prints its answer to stdout and returns the exit code.
 
-/// show ENTITY ...
+/// scontrol show job, node, partition, ...
 int ControlShow(const std::vector<std::string>& words, const ControlStyle& style);
 int ControlPing(const ControlStyle& style);
-/// listpids [JOBID], listjobs, liststeps: what runs here, with the first process of each job.
+/// scontrol listpids [JOBID[.STEP]], listjobs, liststeps: lists the processes of jobs on this machine, the running
+/// jobs, or the running steps.
 enum class Listed { kPids, kJobs, kSteps };
 int ControlList(const std::vector<std::string>& words, Listed what);
 /// pidinfo PID: the job that a process on this machine belongs to.

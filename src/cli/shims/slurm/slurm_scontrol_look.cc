@@ -76,7 +76,7 @@ struct JobProcess {
   std::string rank;  // Set for the first process of a task; "-" for its descendants.
 };
 
-/// The number that this variable holds; "" for anything else: users can write there what they like.
+/// Returns the value of the variable if it is a number, else "". Users can put any text into the environment.
 std::string NumberIn(const std::vector<std::string>& environment, const char* name) {
   const auto number = ParseInteger(EnvironmentValue(environment, name));
   return number && *number >= 0 ? std::to_string(*number) : "";
@@ -124,7 +124,8 @@ std::map<std::string, std::vector<JobProcess>> ProcessesByList() {
   return processes;
 }
 
-/// Those of one job. A daemon without root runs all jobs as its own user.
+/// Returns the processes of one job. A daemon without root runs all jobs as its own user, so the lists of both users
+/// are searched.
 std::vector<JobProcess> ProcessesOf(const wire::JobView& job,
                                     const std::map<std::string, std::vector<JobProcess>>& by_list) {
   const RuntimePaths places = FindPlaces();

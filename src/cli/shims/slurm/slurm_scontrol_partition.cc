@@ -23,7 +23,7 @@ struct PartitionWish {
   std::optional<std::vector<std::string>> nodes;  // "ALL": every node.
 };
 
-/// True for a value that a partition without a table in divvy.toml has anyway.
+/// True if every partition without a table in divvy.toml has this value, so that setting it needs no change.
 bool IsAlwaysSo(std::string_view name, std::string_view value) {
   const bool is_unlimited = value == "unlimited" || value == "infinite" || value == "-1";
   if (name == "maxtime" || name == "maxnodes" || name == "defaulttime") return is_unlimited || value == "none";

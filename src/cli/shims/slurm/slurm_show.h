@@ -14,10 +14,12 @@ struct ShowStyle {
   bool has_details = false;    // -d: which GPUs of which node.
   std::size_t components = 1;  // The whole job has this many.
 };
-/// "JobId=17 JobName=train\n   UserId=..." and an empty line; all on one line with is_one_line.
+/// Returns the text of `scontrol show job`: "JobId=17 JobName=train\n   UserId=...", followed by an empty line. With
+/// is_one_line, all fields are on one line.
 std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowStyle& style);
 
-/// scontrol show step. The step of an srun outside any job also has the job's options for GPUs.
+/// Returns the text of `scontrol show step`. The step of an srun that was called outside a job also has the GPU options
+/// of its job.
 std::string ShowStepOf(const wire::JobDetail& job, const JobStep& step, const Scene& scene, const ShowStyle& style);
 
 }  // namespace divvy::cli::slurm

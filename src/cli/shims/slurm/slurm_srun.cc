@@ -160,7 +160,8 @@ std::vector<dialect::Option> SrunTable(SrunFlags& wish, const dialect::ParseCont
   return options;
 }
 
-/// The words' context for an srun inside a job, as its step process received it.
+/// Returns the caller's context for parsing the options of an srun inside a job, from the call that the step process
+/// received.
 dialect::ParseContext ParseContextOf(const StepCall& call, const StepIdentity& identity) {
   dialect::ParseContext around;
   around.environment = call.environment;
@@ -432,7 +433,7 @@ std::string Complaint(const Error& error) {
   return std::string(is_fatal ? "srun: fatal: " : "srun: error: ") + InSlurmsWords(error.message);
 }
 
-/// For a job that is not heterogeneous. A ":" at the end belongs to the command (sh -c :).
+/// Refuses several components in a job that is not heterogeneous. A ":" at the end belongs to the command (sh -c :).
 Status CheckIsOfOne(const SrunFlags& wish, const std::string& job) {
   DIVVY_CHECK(CheckOnlyGroup(wish));
   const auto colon = std::ranges::find(wish.command, ":");
@@ -481,8 +482,8 @@ std::string ShellLine(const std::vector<std::string>& command) {
   return line;
 }
 
-/// Caches the last step's options and their meaning. Scripts start many steps with equal options in an equal
-/// environment. Parsing them again is most of a step's cost in its step process.
+/// Caches the options of the last step together with the result of parsing them. Scripts start many steps with equal
+/// options in an equal environment. Parsing them again is most of a step's cost in its step process.
 class LastAsk {
  public:
   std::optional<StepOptions> Find(const StepCall& call, const std::vector<std::string>& words) const {
@@ -543,7 +544,7 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
 
 namespace {
 
-/// The words behind those that SLURM_STDOUTMODE and its like add.
+/// Returns `words` preceded by the options that SLURM_STDOUTMODE and similar variables set.
 std::vector<std::string> WithStreams(const std::vector<std::string>& words,
                                      const std::vector<std::string>& environment) {
   std::vector<std::string> all;

@@ -34,7 +34,7 @@ Status ReadMachines(JobSpec& spec, StepOptions& ask) {
   return {};
 }
 
-/// Moves the options about the task layout on several nodes likewise.
+/// Moves the options about the layout of tasks on several nodes from `spec` into `ask`.
 void ReadLayoutRequest(JobSpec& spec, StepOptions& ask) {
   LayoutRequest& layout = ask.layout;
   layout.tasks = static_cast<int>(options::Number(spec, "ntasks").value_or(0));

@@ -15,12 +15,12 @@ namespace divvy::cli::slurm {
 /// True inside a job of divvy; a job of a real Slurm does not count.
 bool IsInsideJob(const std::vector<std::string>& environment);
 
-/// `spec` holds srun's options as SbatchOptions parses them. Options that are missing come from the job's environment.
-/// `is_spread`: the job is on several nodes, so a step may name some of them.
+/// Returns the request for a step. `spec` holds srun's options as SbatchOptions parses them. Options that are missing
+/// come from the job's environment. `is_spread`: the job is on several nodes, so a step may name some of them.
 Result<StepOptions> ReadStepOptions(JobSpec& spec, const JobAround& around, bool is_spread = false);
 
-/// --multi-prog: each rank's command, from lines "RANKS COMMAND...". "*" means every other rank, %t the rank, and %o
-/// the rank's position in the line.
+/// --multi-prog: each rank's command, from lines "RANKS COMMAND...". "*" means all ranks that no other line has, %t the
+/// rank, and %o the rank's position in the line.
 Result<std::vector<std::vector<std::string>>> ReadMultiProg(std::string_view text, int tasks);
 
 /// Programs that a step runs before and after each of its tasks, as the task's user and on the task's node.
@@ -31,7 +31,7 @@ struct TaskHooks {
 };
 /// The command that runs the prolog, `command` and the epilog; `command` itself without hooks.
 std::vector<std::string> WithHooks(const TaskHooks& hooks, std::vector<std::string> command);
-/// "solve" for "/opt/bin/solve".
+/// Returns the file name of a program: "solve" for "/opt/bin/solve".
 std::string ProgramOf(const std::string& command);
 
 }  // namespace divvy::cli::slurm

@@ -57,7 +57,7 @@ Status CheckScript(const Script& script) {
   return {};
 }
 
-/// The value of an option for the whole job, whichever component it was written with.
+/// Returns the value of an option that applies to the whole job, no matter with which component it was given.
 std::optional<std::string> ClientValue(const JobSpec& spec, std::string_view name) {
   if (auto value = options::Value(spec, name)) return value;
   for (const Component& component : spec.request.others) {

@@ -25,11 +25,12 @@ struct BatchRequest {
   bool is_quiet = false;
   int verbosity = 0;
 };
-/// Calls `read_stdin` for the script when no file is named.
+/// Reads the command line of sbatch. Calls `read_stdin` for the script if no file is named.
 Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, const dialect::ParseContext& around,
                                       const std::function<Result<std::string>()>& read_stdin);
 
-/// Removes "slurm.client.NAME" from the labels. Returns whether it was there.
+/// Removes the label "slurm.client.NAME", which stores an option that only the command itself needs (such as --wait).
+/// Returns true if the label was set.
 bool TakeClientFlag(JobSpec& spec, std::string_view name);
 
 /// Removes the number of times that -v was given from the labels and returns it; without -v the value of `variable`
@@ -45,18 +46,18 @@ Status Complete(JobSpec& spec);
 /// --test-only: reports what would happen to a complete spec, without submitting it. Returns the exit code.
 int TestOnly(std::string_view program, const JobSpec& spec);
 
-/// The wording of `program` for a foreground job. `refusal`: the prefix of the error if the job `asked` could not be
-/// submitted.
-/// `verbosity`: 1 also prints the job's nodes when it begins, 2 how the options were read.
+/// Returns the wording of messages of `program` (srun or salloc) for a foreground job. `refusal` is the prefix of the
+/// error if the job `asked` could not be submitted. With `verbosity` 1 the job's nodes are printed when the job begins;
+/// with 2 the parsed options are printed too.
 Voice SlurmVoice(std::string_view program, std::string_view refusal, const JobSpec& asked, int verbosity = 0);
 
-/// How this program was called ("/opt/bin/srun", or "/usr/bin/divvy srun"), for a job that must run it again.
+/// Returns how this program was called ("/opt/bin/srun", or "/usr/bin/divvy srun"), for a job that must run it again.
 std::vector<std::string> SelfWords(std::string_view name, const std::vector<std::string>& words);
 
 /// -I, --immediate[=SECONDS]: how long the job or step may wait.
 dialect::Option Immediate(std::optional<Duration>& immediate);
 
-/// All options except those in `names`.
+/// Returns `options` without those in `names`.
 std::vector<dialect::Option> Without(std::vector<dialect::Option> options, const std::vector<std::string_view>& names);
 
 }  // namespace divvy::cli::slurm

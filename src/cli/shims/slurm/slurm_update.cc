@@ -49,7 +49,7 @@ Status ReadPriority(std::string_view name, std::string_view value, UpdateWish& w
   if (!EqualsIgnoringCase(value, "top")) {
     DIVVY_TRY(number, options::ParseCount(value, -1'000'000'000, 4'294'967'294));
   }
-  // Slurm's range is larger.
+  // The range of priorities in Slurm is larger than in divvy.
   wish.update.priority =
       std::clamp<std::int64_t>(name == "nice" ? -number : number, -dialect::kMostPriority, dialect::kMostPriority);
   return {};

@@ -16,7 +16,7 @@ namespace divvy::cli::slurm {
 
 struct UpdateWish {
   wire::JobUpdate update;
-  std::optional<bool> holds;       // True: hold as well; false: release.
+  std::optional<bool> holds;       // True: also hold the job; false: also release it.
   std::vector<std::string> notes;  // Fields that have no effect here.
 };
 
@@ -25,7 +25,7 @@ Result<UpdateWish> ReadUpdate(const std::vector<std::string>& words, const diale
                               const std::function<Result<wire::JobDetail>(const std::string& id)>& job_of);
 
 struct NodeUpdate {
-  std::string verb;  // "drain" | "resume": POST /v1/nodes/VERB.
+  std::string verb;  // "drain" or "resume", for the request POST /v1/nodes/VERB.
   wire::NodeRequest request;
 };
 /// "NodeName=n[1-3] State=DRAIN Reason=disk". As in Slurm, running jobs continue, and a drain needs a reason.

@@ -43,14 +43,14 @@ inline constexpr std::string_view kAccountBrief = "JobID,State,ExitCode";
 inline constexpr std::string_view kAccountLong =
     "JobID,JobIDRaw,JobName,Partition,MaxRSS,AveRSS,NTasks,AllocCPUS,Elapsed,State,ExitCode,ReqMem,ReqTRES,AllocTRES";
 
-/// True if a field is only in a job's full answer.
+/// True if one of these fields needs the full answer about a job (wire::JobDetail), which must be fetched per job.
 bool NeedsDetail(const std::vector<std::string>& fields);
 Result<std::string> FormatAccounts(const std::vector<AccountRow>& rows, const AccountFormat& format,
                                    const Scene& scene);
 /// {"jobs": [...]} with those fields of Slurm 22.05's accounting interface that exist here. Rows must have their
 /// details; steps follow their jobs.
 std::string AccountsJson(const std::vector<AccountRow>& rows, const Scene& scene);
-/// {"steps": [...]}, each as it appears with its job in Slurm.
+/// Returns {"steps": [...]}, each step with the fields that it has within its job in the output of sacct --json.
 std::string StepsJson(const std::vector<AccountRow>& steps, const Scene& scene);
 /// The state as accounting shows it: "CANCELLED by 1000", "OUT_OF_MEMORY".
 std::string AccountState(const AccountRow& row, const Scene& scene);

@@ -29,7 +29,7 @@ std::string WrittenForm(const dialect::Option& option, std::string_view letter_e
   return text;
 }
 
-/// Slurm's headings of its long help, by the first of our options below each.
+/// The headings in the long help of Slurm's commands, by the first option below each.
 constexpr std::pair<std::string_view, std::string_view> kHeadings[] = {
     {"job-name", "Parallel run options:"},
     {"gres", "Consumable resources related options:"},
@@ -112,7 +112,7 @@ std::string RefusalOf(const wire::ActionResult& result) {
 
 bool Greets(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options,
             const std::vector<std::string>& words) {
-  // Only the words before the command are ours.
+  // Only the words before the user's command are options of this program.
   for (const std::string& word : words) {
     if (word.empty() || word.front() != '-' || word == "--") return false;
     if (word == "--version" || word == "-V") {

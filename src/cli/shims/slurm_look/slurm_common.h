@@ -18,10 +18,11 @@ namespace divvy::cli::slurm {
 
 /// Prints "sbatch: error: MESSAGE" to stderr and returns 1, Slurm's exit code for every error.
 int FailAs(std::string_view program, std::string_view message);
-/// The same for an error of the daemon. kNotFound becomes "Invalid job id specified", which scripts look for.
+/// Like FailAs with a message, for an error that the daemon returned. kNotFound becomes "Invalid job id specified",
+/// which scripts look for.
 int FailAs(std::string_view program, const Error& error);
 
-/// Why an action on a job failed, in Slurm's words if there are any.
+/// Returns why an action on a job failed, in Slurm's wording if Slurm has a message for it.
 std::string RefusalOf(const wire::ActionResult& result);
 
 /// The Slurm release that these commands imitate and report as their version.
@@ -41,19 +42,20 @@ bool MayBeUser(const std::string& user);
 bool Greets(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options,
             const std::vector<std::string>& words);
 
-/// -v of the listings: how the options were read, on stderr. `interval`: that of --iterate.
+/// For the option -v of listings: prints to stderr how the options were parsed. `interval` is the value of --iterate.
 void PrintOptions(const std::string& interval,
                   const std::vector<std::pair<std::string, std::vector<std::string>>>& lists);
 
 /// "Sat Nov 21 08:00:00 2026" with a line break: printed above long or repeated listings.
 std::string DateLine();
-/// Sleeps for the seconds of --iterate. Returns false if there are none, so one listing is enough.
+/// Sleeps for the seconds of --iterate. Returns false at once if --iterate was not given, so that the listing is
+/// printed only once.
 bool WaitForNextRound(const std::string& seconds);
 
 /// Data about this server, for listings.
 Scene SceneOfServer();
-/// The same for these jobs. If some are on other nodes, or if the caller is, the controller's own machine gets its node
-/// name.
+/// Like SceneOfServer, for a listing of `jobs`. If a job is on another node, or the caller is on another machine, the
+/// controller's machine is shown by its node name.
 Scene SceneOf(Api& api, const std::vector<wire::JobView>& jobs);
 std::string Hostname();
 /// The caller's user name.
@@ -65,7 +67,7 @@ dialect::Option Text(std::string_view name, char letter, std::string_view value_
                      std::string& text);
 dialect::Option List(std::string_view name, char letter, std::string_view value_name, std::string_view help,
                      std::vector<std::string>& list);
-/// Accepted, but without effect on a single server.
+/// Returns an option that is accepted but has no effect on a single server.
 dialect::Option Ignored(std::string_view name, char letter, dialect::Takes takes);
 
 /// An environment variable that sets an option ("SQUEUE_USERS", "user"). A flag counts if the variable exists.
@@ -76,7 +78,7 @@ struct EnvironmentOption {
 };
 /// Applies the variables that are set. Parse the command line into separate flags, which must override these.
 Status ReadEnvironment(const std::vector<dialect::Option>& options, std::span<const EnvironmentOption> variables);
-/// Uses `fallback` (from the environment) if the command line gave nothing.
+/// Sets `wanted`, a value from the command line, to `fallback`, the value from the environment, if `wanted` is empty.
 template <typename T>
 void OrElse(T& wanted, const T& fallback) {
   if (wanted.empty()) wanted = fallback;

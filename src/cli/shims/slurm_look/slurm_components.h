@@ -13,7 +13,7 @@ namespace divvy::cli::slurm {
 
 inline bool IsHeterogeneous(const wire::JobView& job) { return !job.request.others.empty(); }
 
-/// One component, counted from 0, as if it were a job. Requires: it exists.
+/// Returns one component of a heterogeneous job, counted from 0, as if it were a job. Requires: the component exists.
 wire::JobView ComponentView(const wire::JobView& job, std::size_t component);
 wire::JobDetail ComponentDetail(const wire::JobDetail& job, std::size_t component);
 
@@ -24,12 +24,13 @@ std::vector<wire::JobView> SplitComponents(const std::vector<wire::JobView>& job
 /// The first component that has the step's GPUs on every node of `step`; 0 if none has. `job`: the whole job.
 std::size_t ComponentOfStep(const wire::JobView& job, const wire::JobView& step);
 
-/// The component number of a line, or of a step's line: 1 for "17+1"; nullopt if it is not a component.
+/// Returns the number of the component that a job's or step's line shows: 1 for "17+1". Nullopt if the line is not of a
+/// heterogeneous job.
 std::optional<std::size_t> ComponentNumber(const wire::JobView& line);
 
-/// The id of the whole job of a component's line: "17" for "17+1".
+/// Returns the id of the heterogeneous job that a component's line belongs to: "17" for "17+1".
 std::string LeaderId(const wire::JobView& line);
-/// The ids of all components of the job of a line: "17-19".
+/// Returns Slurm's ids of all components of the line's job: "17-19" for job 17 with three components.
 std::string ComponentIds(const wire::JobView& line, std::size_t components);
 
 }  // namespace divvy::cli::slurm

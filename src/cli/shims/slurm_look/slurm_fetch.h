@@ -9,8 +9,8 @@
 
 namespace divvy::cli::slurm {
 
-/// The jobs that `select` names. If it names ids, jobs in every state are returned, and the caller must filter. Ids
-/// that do not exist are skipped; kNotFound if there is only one id.
+/// Returns the jobs that `select` describes. If `select` names ids, jobs in every state are returned, and the caller
+/// must filter them by state. Ids that do not exist are skipped; kNotFound if there is only one id.
 Result<std::vector<wire::JobView>> FetchJobs(Api& api, const wire::JobSelector& select);
 
 /// True for the record of an array as a whole; false for one of its elements.

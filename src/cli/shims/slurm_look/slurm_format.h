@@ -40,8 +40,8 @@ inline std::string FitTo(std::string_view text, std::size_t width, bool is_right
   return is_right_aligned ? space + cut : cut + space;
 }
 
-/// "%[[.]size]type[suffix]...", or "%all": every letter, with '|' between. Refuses an unknown letter; `what` is the
-/// program's name for its format ("job").
+/// Parses the format of -o: "%[[.]size]type[suffix]...", or "%all" for every letter, with '|' between the columns.
+/// Refuses an unknown letter; `what` is the program's name for its format ("job").
 template <typename Row>
 Result<std::vector<Shown<Row>>> ParseLetters(std::string_view format, const std::vector<Field<Row>>& fields,
                                              std::string_view what) {
@@ -80,7 +80,8 @@ Result<std::vector<Shown<Row>>> ParseLetters(std::string_view format, const std:
   return shown;
 }
 
-/// "type[:[.][size][suffix]],..."; 20 characters without a size; "ALL" is every name.
+/// Parses the format of -O: "type[:[.][size][suffix]],...". A column without a size has 20 characters; "ALL" means
+/// every name.
 template <typename Row>
 Result<std::vector<Shown<Row>>> ParseNames(std::string_view format, const std::vector<Field<Row>>& fields,
                                            std::string_view what) {

@@ -46,7 +46,7 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
   if (step.exit_code) {
     view.state = *step.exit_code == 0 ? "succeeded" : "failed";
     if (*step.exit_code > 128) view.signal = *step.exit_code - 128;
-    // It ended with its job, or was cancelled by its own number.
+    // The step ended because its job was stopped, or the step itself was cancelled.
     const bool was_stopped = view.signal == SIGTERM || view.signal == SIGKILL;
     const bool was_cancelled = step.state == "cancelled" || job.state == "cancelled" || job.state == "timed_out";
     const bool hit_limit = step.state == "cancelled" && step.time_limit_s > 0 && step.end_time && step.start_time &&

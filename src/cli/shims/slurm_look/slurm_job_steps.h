@@ -18,7 +18,7 @@ struct JobStep {
   std::int64_t tasks = 1;    // May exceed job.request.tasks, which is at most the number of cores.
 };
 
-/// The batch step: on the first node of the job, with what the job has there.
+/// Returns the batch step of the job: it is on the first node of the job, and has all the job's resources there.
 JobStep BatchStepOf(const wire::JobView& job);
 
 /// The steps of a job that has started, in Slurm's order: the batch step, then by number. `steps`: those that the job

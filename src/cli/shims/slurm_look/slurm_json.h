@@ -42,8 +42,8 @@ struct AnswerForm {
   bool lists_parsers = false;  // --json=list
   bool any() const { return is_json || is_yaml; }
 };
-/// Appends "--json[=v0.0.38|list]" and "--yaml[=...]". If another release's schema is requested, a note names the
-/// release of these fields.
+/// Appends the options "--json[=v0.0.38|list]" and "--yaml[=...]". If a schema of another Slurm release is requested, a
+/// note names the release whose schema is printed.
 void AddAnswerForms(std::vector<dialect::Option>& options, AnswerForm& form);
 /// Prints the answer to --json=list. Returns 0.
 int PrintParsers();

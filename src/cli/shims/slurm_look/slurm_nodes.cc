@@ -208,7 +208,7 @@ std::string StateHere(const NodeRow& row) {
   if (!IsTakingWork(row)) return is_busy || row.view.state == "draining" ? "draining" : "drained";
   if (has_used && !has_free && !has_reserved) return "allocated";
   if (has_reserved && !has_free && !is_busy) return "reserved";
-  // None of its GPUs may be used.
+  // No GPU of the node may be used.
   if (row.view.state == "up" && !row.gpus.empty() && !has_free && !is_busy) return "drained";
   return is_busy || has_used ? "mixed" : "idle";
 }

@@ -42,23 +42,24 @@ std::string CompactState(const NodeRow& row);
 /// True if the node is in this state, as `sinfo -t` defines it: a name or its beginning, or several joined by '&' that
 /// must all apply. Fails if Slurm has no such state.
 Result<bool> IsInState(const NodeRow& row, std::string_view state);
-/// Neither drained nor draining.
+/// True if the node accepts new jobs: the daemon accepts work, and the node is not cordoned, draining, drained or
+/// unfit.
 bool IsTakingWork(const NodeRow& row);
-/// Why it takes no work. Empty if it does, or if no reason was given.
+/// Returns the reason why the node accepts no new jobs. Empty if it accepts jobs, or if no reason was given.
 std::string ReasonOf(const NodeRow& row);
-/// "disk [root@2024-05-01T08:30:00]", if the user and time are known.
+/// Returns the reason with its user and time, if known: "disk [root@2024-05-01T08:30:00]".
 std::string ReasonWithMoment(const NodeRow& row);
 std::int64_t CpusInUse(const NodeRow& row);
 std::int64_t MemoryInUse(const NodeRow& row);  // MiB.
-/// Names for --constraint, in ascending order: "ib", "ib=yes", "rack", "rack=a".
+/// Returns the node's features, as names for --constraint, in ascending order: "ib", "ib=yes", "rack", "rack=a".
 std::vector<std::string> FeaturesOf(const NodeRow& row);
 
 std::string VersionOf(const NodeRow& row);
 std::string AddressOf(const NodeRow& row);
 
-/// Its pools except "main".
+/// Returns the pools of the node, except "main".
 std::vector<std::string> PoolsOf(const NodeRow& row);
-/// All pools, preceded by "main" unless another pool is the default.
+/// Returns the names of all partitions: the pools of all nodes, preceded by "main" unless another pool is the default.
 std::vector<std::string> PartitionsOf(const std::vector<NodeRow>& rows);
 std::string PartitionOf(const NodeRow& row);
 /// The nodes in a partition; "" means "main". If no pools are configured, a partition without nodes is only a label and
@@ -72,7 +73,7 @@ Result<std::string> FormatNodes(const std::vector<NodeRow>& rows, std::string_vi
                                 bool has_header, bool is_by_node = false);
 std::string NodesJson(const std::vector<NodeRow>& rows);
 
-/// True for the partition of jobs that name none.
+/// True if the row's partition is the default one, which jobs without --partition get.
 bool IsDefaultPartition(const NodeRow& row);
 /// "1-00:00:00", as scontrol shows it; `none` if the partition has no limit.
 std::string PartitionTime(const std::optional<double>& seconds, std::string_view none);
@@ -81,14 +82,15 @@ std::string PartitionTime(const std::optional<double>& seconds, std::string_view
 std::string ShowNode(const NodeRow& row, bool is_one_line);
 /// Requires: at least one row, and all in one partition.
 std::string ShowPartition(const std::vector<NodeRow>& rows, bool is_one_line);
-/// The configuration file of the controller, on its machine.
+/// Returns the path of the controller's configuration file, on the controller's machine.
 std::string ConfigPathOf(const NodeRow& row);
 std::string ShowConfig(const NodeRow& row);
-/// The same as JSON: {"partitions": [...]}, one for each list of rows; {"config": {...}}.
+/// Returns the partitions as JSON, {"partitions": [...]}: one for each list of rows. ConfigJson returns {"config":
+/// {...}}.
 std::string PartitionsJson(const std::vector<std::vector<NodeRow>>& partitions);
 std::string ConfigJson(const NodeRow& row);
 
-/// Fetches everything from the daemon. The controller's own machine comes first.
+/// Fetches the nodes with their GPUs, jobs and pools from the daemon. The controller's own machine comes first.
 Result<std::vector<NodeRow>> FetchNodes();
 /// Refuses a job for several nodes on a single-node server, as the daemon would. Queries the daemon only for such a
 /// job.

@@ -19,24 +19,25 @@ struct Place {
   std::int64_t cpus = 0;
   std::int64_t memory_bytes = 0;
 };
-/// In rank order; empty before it has started. The controller's own machine is called scene.hostname.
+/// Returns the nodes of the job in rank order, each with the job's resources there. Empty before the job has started.
+/// The controller's own machine is called scene.hostname.
 std::vector<Place> PlacesOf(const wire::JobView& job, const Scene& scene);
 
-/// "n[1-3]"; `none` before it has started.
+/// Returns the nodes of the job as a host list: "n[1-3]". `none` is returned before the job has started.
 std::string HostListOf(const wire::JobView& job, const Scene& scene, std::string_view none = "");
-/// The host list, or "(Reason)" where Slurm shows that instead.
+/// Returns the host list of a job, or "(Reason)" for states in which Slurm shows the reason instead.
 std::string NodesOrReason(const wire::JobView& job, const Scene& scene);
-/// The host of its batch script; `none` before it has started.
+/// Returns the host that runs the job's batch script; `none` before the job has started.
 std::string BatchHostOf(const wire::JobView& job, const Scene& scene, std::string_view none = "");
 /// True if one of these names, with or without domain ("n1", "n1.lab"), is a node of the job.
 bool IsOnOneOf(const wire::JobView& job, const std::vector<std::string>& names, const Scene& scene);
 
-/// "n1" and "n1.lab" are the same host.
+/// True if both names are equal, or differ only in the domain: "n1" and "n1.lab".
 bool IsSameHost(std::string_view a, std::string_view b);
 /// Parses a host list that was split at all its commas, even those inside brackets.
 Result<std::vector<std::string>> HostNames(const std::vector<std::string>& parts);
 
-/// "gpu:4(IDX:0-3)" for each of its nodes with GPUs, joined with ','.
+/// Returns the job's GPUs as "gpu:4(IDX:0-3)" for each of its nodes with GPUs, joined with ','.
 std::string HeldGpusOf(const wire::JobView& job);
 
 }  // namespace divvy::cli::slurm

@@ -22,7 +22,8 @@ inline constexpr std::string_view kQueueLong = "%.18i %.9P %.8j %.8u %.8T %.10M 
 inline constexpr std::string_view kQueueSteps = "%.15i %.8j %.9P %.8u %.9M %N";
 inline constexpr std::string_view kQueueStart = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R";
 
-/// True if a column is only in a job's full answer. False also for a format that FormatQueue refuses.
+/// True if a column of `format` needs the full answer about a job (wire::JobDetail), which must be fetched per job.
+/// False for an invalid format, which FormatQueue refuses.
 bool QueueNeedsDetail(const QueueFormat& format);
 
 /// The header and one line per row, in the given order unless format.sort is set.

@@ -35,7 +35,7 @@ JobField ConstantJobField(char letter, std::string_view name, std::string_view h
   return {letter, name, header, [text = std::move(text)](const QueueRow&) { return text; }};
 }
 
-/// A column from a job's full answer.
+/// A column that needs the full answer about a job (wire::JobDetail).
 JobField Detail(char letter, std::string_view name, std::string_view header,
                 std::function<std::string(const wire::JobDetail&)> text, std::string none = "(null)") {
   return {letter, name, header,
@@ -46,7 +46,7 @@ JobField Detail(char letter, std::string_view name, std::string_view header,
           true};
 }
 
-/// The job's value of --OPTION.
+/// A column with the value of the Slurm option --OPTION that the job was submitted with.
 JobField Said(char letter, std::string_view name, std::string_view header, std::string option,
               const std::string& none = "(null)") {
   return Detail(

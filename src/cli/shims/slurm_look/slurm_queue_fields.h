@@ -30,11 +30,12 @@ std::vector<JobField> JobFields(const Scene& scene);
 std::vector<JobField> StepFields(const Scene& scene);
 
 // Texts that the columns and JSON share.
-/// "afterok:12(unfulfilled)"; "" without a dependency, and for a job that no longer waits.
+/// Returns the dependency of a waiting job: "afterok:12(unfulfilled)". "" for a job without dependencies or one that no
+/// longer waits.
 std::string DependencyText(const QueueRow& row);
-/// When it began, or is expected to begin.
+/// When the job or step began, or is expected to begin. Seconds since 1970.
 std::optional<double> StartOf(const QueueRow& row);
-/// When it ended, or when its time limit will end it.
+/// When the job or step ended, or when its time limit will end it. Seconds since 1970.
 std::optional<double> EndOf(const QueueRow& row);
 
 }  // namespace divvy::cli::slurm

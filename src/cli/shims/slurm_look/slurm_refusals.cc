@@ -103,7 +103,7 @@ std::string InSlurmsWords(const std::string& said, const JobSpec& asked) {
       {"--mem-per-gpu: ", "Invalid --mem-per-gpu specification"},
       {"in the environment: --thread-spec: it cannot be together",
        "Both --core-spec and --thread-spec set using environment variables. Those options are mutually exclusive"},
-      // Spelled as in Slurm.
+      // The misspelling "thred-spec" is Slurm's.
       {"--core-spec): it cannot be together", "-S/--core-spec and --thred-spec options are mutually exclusive"},
       {"--thread-spec: it cannot be together", "-S/--core-spec and --thred-spec options are mutually exclusive"},
       {"--cpus-per-task: it cannot be together", "--cpus-per-gpu is mutually exclusive with --cpus-per-task"},
@@ -128,7 +128,7 @@ std::string InSlurmsWords(const std::string& said, const JobSpec& asked) {
       {", but this server has ", "Requested node configuration is not available"},
       {", but no node has ", "Requested node configuration is not available"}};
   const std::string refusal = WithSlurmsOptions(said, asked);
-  // Some messages have Slurm's words already. Slurm prints some of them without the option's name and the component.
+  // Some messages already have Slurm's wording. Slurm prints these without the name of the option and the component.
   for (const std::string_view theirs : {"Failed to validate job spec", "Failed to ensure", "Requested node config"}) {
     if (said.find(theirs) != std::string::npos) return refusal;
   }

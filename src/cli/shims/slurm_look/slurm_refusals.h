@@ -12,7 +12,8 @@ namespace divvy::cli::slurm {
 /// wording, but options in them become Slurm's: "--mem=23G" for divvy's "--memory 23G". `asked`: the refused job. GPUs
 /// and CPUs are counted as that job counts them (--gpus in total, --gres on each node).
 std::string InSlurmsWords(const std::string& refusal, const JobSpec& asked = {});
-/// Replaces the options only: for commands of divvy that describe a job of Slurm's.
+/// Replaces only divvy's options in `text` with Slurm's. For divvy's own commands when they describe a job that was
+/// submitted with Slurm's commands.
 std::string WithSlurmsOptions(std::string text, const JobSpec& asked);
 
 }  // namespace divvy::cli::slurm

@@ -8,8 +8,8 @@
 
 namespace divvy::cli::slurm {
 
-/// Shows the present or next occurrence. `now`: seconds since 1970. `own`: the node name of a single-node server. Names
-/// no nodes if nothing is reserved yet. Ends with an empty line.
+/// Returns the text for the present or next occurrence of a reservation. It names no nodes if no GPUs are reserved yet,
+/// and ends with an empty line. `now`: seconds since 1970. `own`: the node name of a single-node server.
 std::string ShowReservation(const wire::ReservationView& view, double now, const std::string& own, bool is_one_line);
 /// {"reservations": [...]}
 std::string ReservationsJson(const std::vector<wire::ReservationView>& views, double now, const std::string& own);

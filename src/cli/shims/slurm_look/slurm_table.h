@@ -21,11 +21,11 @@ struct TableStyle {
   bool has_header = true;
 };
 
-/// Each row has one text per column.
+/// Returns the table as text. Each row must have one text per column.
 std::string DrawTable(const std::vector<TableColumn>& columns, const std::vector<std::vector<std::string>>& rows,
                       const TableStyle& style);
 
-/// Fits `text` into a column of that width.
+/// Pads or cuts `text` to the width of a column; a cut text ends with '+'. A negative width means left-aligned.
 std::string TableCell(std::string_view text, int width);
 
 /// A requested field and its width: "State", "State%20", "State%-20".

@@ -1,4 +1,4 @@
-// Data from the daemon and this machine for the listings of accounting.
+// Data from the daemon and this machine that the accounting commands (sacctmgr, sshare) need.
 #pragma once
 
 #include "base/result.h"

@@ -22,7 +22,7 @@ struct TeamField {
   int width = 10;
 };
 
-/// With the widths of Slurm 22.05. If several begin alike, the first one is meant.
+/// All fields, with the widths of Slurm 22.05. If a word is the beginning of several names, it means the first of them.
 constexpr auto kFields = std::to_array<TeamField>({
     {"account", "Account", 10},
     {"adminlevel", "Admin", 9},

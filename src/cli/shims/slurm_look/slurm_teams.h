@@ -25,14 +25,15 @@ struct TeamScene {
 };
 
 enum class TeamEntity { kUser, kAccount, kAssociation, kCluster, kQos, kTres };
-/// Finds an entity by its name or the beginning of it: "assoc", "users". Else kNotFound.
+/// Finds the kind of record that sacctmgr is asked for, by its name or the beginning of it: "assoc", "users". Fails
+/// with kNotFound for any other word.
 Result<TeamEntity> TeamEntityOf(std::string_view word);
 
 /// The key of the list in JSON: "users".
 std::string_view TeamEntityKey(TeamEntity entity);
 
-/// All records of that kind, in Slurm's order: accounts as a tree, each followed by its users. `has_associations`:
-/// users get one record per account.
+/// Returns all records of that kind, in Slurm's order: accounts as a tree, each followed by its users. With
+/// `has_associations`, a user has one record per account.
 std::vector<TeamRow> TeamRows(TeamEntity entity, const wire::TeamsView& teams, const TeamScene& scene,
                               bool has_associations = false);
 

@@ -14,7 +14,7 @@
 
 namespace divvy::cli::slurm {
 
-/// Data for a listing in addition to the jobs.
+/// The data that a listing needs in addition to the jobs: names, the time, and the size of the server.
 struct Scene {
   std::string hostname;  // The controller's own machine.
   double now = 0;
@@ -29,14 +29,14 @@ struct Scene {
   };
 };
 
-/// The part of a job's full answer that listings also have.
+/// Returns the fields of a job's full answer (JobDetail) that are also in listings (JobView).
 wire::JobView ViewOf(const wire::JobDetail& detail);
 
 std::string StateName(const wire::JobView& job);  // "PENDING", "OUT_OF_MEMORY"
 std::string StateCode(const wire::JobView& job);  // "PD", "OOM"
-/// True if it failed because of its memory limit, for which Slurm has a state.
+/// True if the job failed because it reached its memory limit. Slurm then shows the state OUT_OF_MEMORY.
 bool RanOutOfMemory(const wire::JobView& job);
-/// True if it was not started, or was stopped, because of its deadline.
+/// True if the job was not started, or was stopped, because of its deadline.
 bool MissedDeadline(const wire::JobView& job);
 /// True if the job is in one of the named Slurm states (names or letters).
 bool IsInSlurmState(const wire::JobView& job, const std::vector<std::string>& slurm_states);
@@ -70,36 +70,39 @@ double RunTime(const wire::JobView& job, double now);
 std::string TimeLimit(const wire::JobView& job);
 /// "0:0", "3:0", "0:9": exit code and signal.
 std::string ExitCode(const wire::JobView& job);
-/// The number of nodes that it has or requests.
+/// Returns the number of nodes that the job has, or requests while it waits.
 std::int64_t NodeCountOf(const wire::JobView& job);
-/// The number of CPUs to show: those it requests, but at least one per task.
+/// Returns the number of CPUs to show for the job: as many as it requests, but at least one per task.
 std::int64_t CpusOf(const wire::JobView& job);
-/// CPUs on each of its nodes.
+/// Returns the number of CPUs of the job on each of its nodes.
 std::int64_t CpusPerNode(const wire::JobView& job);
-/// Bytes on all its nodes; 0 if it requests none.
+/// Returns the bytes of memory that the job requests on all its nodes together; 0 if it requests none.
 std::int64_t MemoryOf(const wire::JobView& job);
-/// GPUs that it requests on all its nodes; the minimum of an elastic job.
+/// Returns the number of GPUs that the job requests on all its nodes together; for an elastic job, the minimum.
 std::int64_t GpusAskedBy(const wire::JobView& job);
-/// GPUs that it has, or requests. An elastic job may have more than requested.
+/// Returns the number of GPUs that the job has, or requests while it waits. An elastic job may have more than its
+/// minimum.
 std::int64_t GpusOf(const wire::JobView& job);
-/// "gpu:2", "gpu:h100:2" for that many of the job's GPUs; "" for none.
+/// Returns "gpu:2", or "gpu:h100:2" if the job requests a model, for that number of GPUs; "" for 0.
 std::string GresOf(const wire::JobView& job, std::int64_t gpus);
 /// "gres:gpu:2", "gres:gpu:h100:2"; "N/A" without GPUs.
 std::string TresPerNode(const wire::JobView& job);
-/// "cpu=4,mem=16G,node=1,gres/gpu=2" with that many GPUs.
+/// Returns the resources of the job in Slurm's TRES format, with `gpus` as the number of GPUs:
+/// "cpu=4,mem=16G,node=1,gres/gpu=2".
 std::string Tres(const wire::JobView& job, std::int64_t gpus);
 /// "16G", "512M"; "0" for none.
 std::string Megabytes(std::int64_t bytes);
-/// The partition that the job named with -p, else "main".
+/// Returns the partition that the job requested with -p, else "main".
 std::string Partition(const wire::JobView& job);
-/// True if it is in one of these partitions or waits for one of them. Always true without partitions.
+/// True if the job runs in one of these partitions or waits for one of them. Always true if the list is empty.
 bool IsInOneOf(const std::vector<std::string>& partitions, const wire::JobView& job);
-/// A selector's pools for a list of partitions ("-p main,gpu").
+/// Returns the pools with which a job selector finds the jobs in these partitions ("-p main,gpu").
 std::vector<std::string> PoolsOf(const std::vector<std::string>& partitions);
 /// "(null)" for an empty text.
 std::string OrNull(const std::string& text);
 
-/// The job's value of --NAME, from its labels; `none` if it has none.
+/// Returns the value of Slurm's option --NAME that the job was submitted with, from its labels; `none` if the option
+/// was not given.
 std::string LabelOf(const std::map<std::string, std::string>& labels, const std::string& name,
                     const std::string& none = "(null)");
 inline std::string LabelOf(const wire::JobDetail& job, const std::string& name, const std::string& none = "(null)") {
@@ -114,12 +117,12 @@ std::string HeldGpus(const std::vector<std::int64_t>& gpus);
 
 /// "gpu:nvidia_h100_80gb_hbm3:8": what sinfo's GRES column shows. Different models are joined with ','.
 std::string Gres(const std::vector<wire::GpuView>& gpus);
-/// The same with how many are in use, and which: "gpu:h100:2(IDX:0,3)".
+/// Returns the number and indices of the GPUs in use, per model: "gpu:h100:2(IDX:0,3)".
 std::string GresUsed(const std::vector<wire::GpuView>& gpus);
 
 /// Sorts in Slurm's order: waiting jobs in queue order, then running jobs, then the rest.
 void SortLikeSqueue(std::vector<wire::JobView>& jobs);
-/// One line for each waiting element of an array (squeue -r).
+/// Replaces the line for the waiting elements of an array with one line per element, as squeue -r shows them.
 std::vector<wire::JobView> SplitArrays(const std::vector<wire::JobView>& jobs);
 
 }  // namespace divvy::cli::slurm

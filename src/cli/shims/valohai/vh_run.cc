@@ -80,7 +80,8 @@ void Pack(const VhProject& project, VhRun& run) {
   else run.request.repository = destination;
 }
 
-/// 1, or 0 on a machine without GPUs. Called only if nothing else gives the number.
+/// Returns the default number of GPUs: 1, or 0 on a machine without GPUs. Called only if neither the request nor the
+/// step gives a number.
 int DefaultGpus() {
   auto api = Api::Connect();
   if (!api) return 1;
@@ -138,7 +139,7 @@ Result<std::vector<Started>> Start(const dialect::ValohaiProject& yaml, const Vh
     }
     return {};
   };
-  // First check the request before anything is copied, then build it with the copy's path.
+  // Build the jobs once to check the request before anything is copied, and again below with the path of the copy.
   DIVVY_CHECK(make());
   bool has_gpus = run.sets_gpus;
   for (const std::string& variable : specs.front().extra_environment) has_gpus = has_gpus || variable == "VH_GPUS=0";

@@ -29,8 +29,9 @@ struct VhRun {
   std::vector<std::string> notes;
 };
 
-/// Calls `read_project` once, when the words name a step or when the project's options are needed. With `is_task`, the
-/// name is a task's, and the task's step has the options.
+/// Parses the words of `vh exec run`, or of `vh task run` with `is_task`. `is_task`: the name is that of a task, and
+/// the options are the parameters and inputs of the task's step. Calls `read_project` at most once, when the step's or
+/// task's definition is needed.
 Result<VhRun> ParseVhRun(const std::vector<std::string>& words, bool is_task,
                          const std::function<Result<dialect::ValohaiProject>(const std::string& yaml)>& read_project);
 
@@ -43,7 +44,8 @@ struct VhProject {
 };
 Result<VhProject> FindVhProject(const std::string& yaml);
 
-/// The directory for executions: in a private daemon's home, else in the user's data directory.
+/// Returns the directory that stores the files of executions: in the home directory of a private daemon, else in the
+/// user's data directory.
 std::string ExecutionsDirectory();
 
 int VhRunMain(const std::vector<std::string>& words, bool is_task, const VhGlobal& global);

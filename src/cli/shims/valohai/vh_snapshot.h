@@ -18,7 +18,8 @@ class IgnoreRules {
  public:
   /// `directory`: the directory of the file, relative to the project's root; "" for the root itself.
   void Add(std::string_view text, std::string_view directory);
-  /// `path` is relative to the root. The caller must skip everything below an ignored directory.
+  /// True if the rules ignore `path`, which is relative to the project's root. The caller must skip everything below an
+  /// ignored directory.
   bool Ignores(std::string_view path, bool is_directory) const;
 
  private:
