@@ -1,6 +1,6 @@
 // The audit log: one JSON line for each request that asks for a change, with its user and its result. The file is kept
-// at a bounded size; older lines are moved to FILE.1, those of it to FILE.2, and so on. Each line carries a hash of itself and of the line before
-// (platform/net/audit_chain.h). `divvy audit verify` reports lines that were altered.
+// at a bounded size: a full FILE is renamed to FILE.1, FILE.1 to FILE.2, and so on. Each line carries a hash of itself
+// and of the line before (platform/net/audit_chain.h). `divvy audit verify` reports lines that were altered.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace divvy {
 class Audit {
  public:
   static constexpr std::uint64_t kMostBytes = 64u << 20;
-  /// Refused requests of a user that are written in an hour. Others are only counted: nobody can push older lines out of
-  /// the log with requests that change nothing.
+  /// The number of refused requests per user and hour that are written to the log. Further ones are not written, so
+  /// that nobody can push older lines out of the log with requests that change nothing.
   static constexpr std::uint64_t kMostRefusals = 1000;
 
   /// An audit log that writes nothing.
@@ -50,7 +50,8 @@ class Audit {
     std::uint64_t count = 0;
   };
 
-  /// Counts a refused request. Returns whether it is to be written.
+  /// Counts a refused request. Returns false if its user had more than kMostRefusals within the hour, so that it must
+  /// not be written.
   bool CountRefusal(const Entry& entry);
   void TurnOver();
 
