@@ -38,15 +38,14 @@ class ProviderHost {
     const Log* log = nullptr;
     std::string divvy;                     // The path of this program.
     std::function<TokenLine()> join_line;  // What an agent needs to join, without the token's id and secret.
-    std::string folder;                    // The working directory of the programs: the daemon's state folder.
+    std::string folder;                    // HOME of the providers' programs: the daemon's state folder.
   };
 
   explicit ProviderHost(std::vector<Provider> providers);
   ~ProviderHost();
 
-  /// Completes configured providers, and fails if a provider's program does not exist, or if other users can read its
-  /// credentials. Call before the start. `divvy`: the path of this program, which is also the program of providers of kind
-  /// "slurm".
+  /// Fills in the program of each provider of a built-in kind, such as "slurm": it is this program, at the path `divvy`.
+  /// Fails if a provider's program cannot be run, or if other users can read its credentials. Call before the start.
   static Status Complete(std::vector<Provider>& providers, const std::string& divvy);
 
   /// Loads a row of the store. Returns true if the row belongs to this class.
