@@ -75,7 +75,7 @@ class AgentStreams {
   struct Pipes {
     std::array<std::shared_ptr<FdBridge>, 3> bridges;  // Null once over.
     std::uint64_t input = 0;                           // The number of input bytes, once the input is over.
-    // A pipe to the job's supervisor. When it closes, because the agent has ended, the supervisor continues to read the
+    // A socket to the job's supervisor. When it closes, because the agent has ended, the supervisor continues to read the
     // job's output (platform/supervisor/output_holder.h).
     Descriptor life;
     /// When it fires, the pipes are forgotten. It runs while the caller is disconnected and may return, and once more

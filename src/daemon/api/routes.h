@@ -19,18 +19,18 @@ class Routes {
   ~Routes();
 
   void Handle(const Peer& peer, HttpRequest&& request, Reply reply);
-  /// The samples of another second have arrived.
+  /// Call when the samples of another second have arrived: sends them to clients that watch.
   void OnSecond();
   /// Moves the GPU memory of a job with GPU fractions to the host, on whichever node it runs.
   void ParkTenant(const JobRecord& record, std::function<void(const Status&)> done);
-  /// The same for "park" and "wake".
+  /// Performs `action`, "park" (as ParkTenant) or "wake" (the reverse), on a job with GPU fractions.
   void ActOnTenant(const JobRecord& record, const std::string& action, std::function<void(const Status&)> done);
-  /// Optional. How many seconds old the state is, if it is not the present one; else empty. Call before the first
-  /// request.
+  /// Optional. Sets a function that returns how many seconds old the shown state is, or an empty text if it is the present
+  /// one. Call before the first request.
   void SetAge(std::function<std::string()> age) { age_ = std::move(age); }
   /// Call before the first request; null: there are no services.
   void SetServices(std::shared_ptr<ServiceHost> services);
-  /// The user with the present rights, as if it had just called.
+  /// Returns the user as a caller with the rights that the user has now.
   Caller CallerOf(const User& user);
   /// Returns true while a client watches samples.
   bool is_watched() const;
@@ -48,7 +48,7 @@ class Routes {
   std::unique_ptr<Owners> owners_;
   static constexpr std::uint64_t kTurnedAwayWritten = 1000;
   Time turned_away_since_ = kNoTime;
-  std::uint64_t turned_away_ = 0;  // Counted since turned_away_since_.
+  std::uint64_t turned_away_ = 0;  // Unauthenticated requests since turned_away_since_.
 };
 
 }  // namespace divvy
