@@ -1,6 +1,7 @@
-// Answers reads while this controller stands by. They are answered by a copy of the leader's state, which is read from
-// the database when somebody asks: a controller that neither decides nor commits, and the same routes that the leader
-// has. An answer says how old its copy is (header Divvy-Age). While nobody asks, there is no copy.
+// Answers requests that only read while this controller is a standby, one that does not lead. The answers come from a copy
+// of the leader's state, which is read from the database when a request needs it: a Controller object that neither decides
+// nor commits, with the same routes as the leader. An answer says how old its copy is (header Divvy-Age). Without requests,
+// there is no copy.
 #pragma once
 
 #include <chrono>
@@ -21,7 +22,7 @@
 
 namespace divvy {
 
-/// Starts nothing: a copy has no node.
+/// The launcher of a copy, which refuses to start jobs.
 class NoLaunches final : public Launcher {
  public:
   Status Launch(const LaunchRequest&) override { return Unreachable("this controller stands by"); }
@@ -31,7 +32,7 @@ class NoLaunches final : public Launcher {
   void RepeatLost() override {}
 };
 
-/// The state as of one moment, and what answers from it.
+/// A copy of the leader's state as of one moment, and the routes that answer from it.
 struct StateCopy {
   std::unique_ptr<Store> store;
   std::unique_ptr<Controller> controller;
@@ -62,8 +63,8 @@ class StandbyReads : public std::enable_shared_from_this<StandbyReads> {
 
   /// See Standby::Options::read.
   bool Answer(const Peer& peer, HttpRequest& request, const Reply& reply, const Standby::SendOn& send_on);
-  /// Drops the copy and everything that waits for one. The thread may work on: destroy this object on another thread
-  /// than the loop's.
+  /// Drops the copy and all requests that wait for one. The worker thread may still be reading a copy, and the destructor
+  /// waits for that thread, so destroy this object on another thread than the loop's.
   void Close();
 
  private:
@@ -74,6 +75,7 @@ class StandbyReads : public std::enable_shared_from_this<StandbyReads> {
     Standby::SendOn send_on;
   };
 
+  /// Returns true if the copy is so old that a new one must be read.
   bool IsToMakeAnew() const;
   void MakeAnew();
   void OnMade(Result<std::shared_ptr<StateCopy>> made);
