@@ -51,7 +51,7 @@ class AgentListener {
 
   // Changes by administrators; each returns a message about what was done. `driver` stores the change.
 
-  /// Fails with kNotFound if there is no such node.
+  /// Fails if no agent's node has this name; the message for the controller's own node says so.
   Status Knows(const std::string& name) const;
   Result<std::string> Cordon(ControllerDriver& driver, const std::string& name, const std::string& reason);
   Result<std::string> Drain(ControllerDriver& driver, const std::string& name, Time deadline,

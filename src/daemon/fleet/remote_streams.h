@@ -34,7 +34,7 @@ inline constexpr char kHereWord = 'h';
 /// Sent to a caller that has reconnected: continue to pump its input at the byte offset that follows, as decimal digits and
 /// a line feed.
 inline constexpr char kGoOnWord = 'g';
-/// Sent after kPumpWord or kGoOnWord: the streams were lost together with the agent's session.
+/// Sent to a caller that has reconnected: the job's streams were lost together with the agent's session.
 inline constexpr char kLostWord = 'l';
 /// Sent while the caller pumps: the agent is disconnected, and pumped bytes wait until it is connected again.
 inline constexpr char kAwayWord = 'a';
