@@ -1,7 +1,7 @@
-// Answers requests that only read while this controller is a standby, one that does not lead. The answers come from a copy
-// of the leader's state, which is read from the database when a request needs it: a Controller object that neither decides
-// nor commits, with the same routes as the leader. An answer says how old its copy is (header Divvy-Age). Without requests,
-// there is no copy.
+// Answers requests that only read while this controller is a standby, one that does not lead. The answers come from a
+// copy of the leader's state, which is read from the database when a request needs it: a Controller object that neither
+// decides nor commits, with the same routes as the leader. An answer says how old its copy is (header Divvy-Age).
+// Without requests, there is no copy.
 #pragma once
 
 #include <chrono>
@@ -63,8 +63,8 @@ class StandbyReads : public std::enable_shared_from_this<StandbyReads> {
 
   /// See Standby::Options::read.
   bool Answer(const Peer& peer, HttpRequest& request, const Reply& reply, const Standby::SendOn& send_on);
-  /// Drops the copy and all requests that wait for one. The worker thread may still be reading a copy, and the destructor
-  /// waits for that thread, so destroy this object on another thread than the loop's.
+  /// Drops the copy and all requests that wait for one. The worker thread may still be reading a copy, and the
+  /// destructor waits for that thread, so destroy this object on another thread than the loop's.
   void Close();
 
  private:

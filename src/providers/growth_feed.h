@@ -1,5 +1,5 @@
-// Collects the waiting jobs and the nodes as input for engine/growth, which decides which nodes to request from providers;
-// and describes the shapes (kinds of nodes) that providers offer to the controller.
+// Collects the waiting jobs and the nodes as input for engine/growth, which decides which nodes to request from
+// providers; and describes the shapes (kinds of nodes) that providers offer to the controller.
 #pragma once
 
 #include <map>
@@ -17,18 +17,18 @@
 
 namespace divvy::providers {
 
-/// Returns a scheduler with the nodes that providers offer, as if these existed. Jobs that fit on them are not refused as
-/// impossible (Scheduler::SetOffers). There are several nodes of each shape, as far as the limits allow, so that jobs on
-/// several nodes fit too.
+/// Returns a scheduler with the nodes that providers offer, as if these existed. Jobs that fit on them are not refused
+/// as impossible (Scheduler::SetOffers). There are several nodes of each shape, as far as the limits allow, so that
+/// jobs on several nodes fit too.
 std::shared_ptr<const Scheduler> OfferedNodes(const std::vector<Provider>& providers,
                                               const std::vector<PoolRow>& pools);
 
-/// Returns what nodes of providers cost for the jobs of each team and of the teams below it, by the team's name. Contains
-/// all teams that have a limit on cost or have caused some.
+/// Returns what nodes of providers cost for the jobs of each team and of the teams below it, by the team's name.
+/// Contains all teams that have a limit on cost or have caused some.
 std::map<std::string, Provisioner::Spending> TeamSpending(const TeamRegistry& teams, const Provisioner& provisioner,
                                                           Time now);
-/// Returns by how much the price per hour of the team's nodes may still grow, by the limits of the team and of the teams
-/// above it; nullopt if there is no limit. The money that is left of a monthly limit must pay for the nodes for
+/// Returns by how much the price per hour of the team's nodes may still grow, by the limits of the team and of the
+/// teams above it; nullopt if there is no limit. The money that is left of a monthly limit must pay for the nodes for
 /// GrowthRules::budget_reserve. Negative if a limit was lowered.
 std::optional<Money> TeamMoneyLeft(const TeamRegistry& teams,
                                    const std::map<std::string, Provisioner::Spending>& spending, std::string_view team);
@@ -55,15 +55,16 @@ struct GrowthFeed {
 };
 inline constexpr std::size_t kJobsKept = 1'000;
 
-/// A job that is not submitted, for which a decision shall tell which nodes would be requested (divvy submit --dry-run).
+/// A job that is not submitted, for which a decision shall tell which nodes would be requested (divvy submit
+/// --dry-run).
 struct Imagined {
   JobId id;  // An id that no job has.
   const JobSpec* spec = nullptr;
   std::uint64_t elements = 0;  // 0: a single job.
 };
 
-/// Collects the input of a decision. `memory`: by node name. `wishes`: what jobs (or arrays as a whole) want of nodes on
-/// demand; for jobs that are missing there, no node is requested, because their wishes may forbid it. The demand of
+/// Collects the input of a decision. `memory`: by node name. `wishes`: what jobs (or arrays as a whole) want of nodes
+/// on demand; for jobs that are missing there, no node is requested, because their wishes may forbid it. The demand of
 /// `imagined` is the last one. Cost: linear in the nodes, running jobs and job classes, and in the waiting jobs.
 GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provisioner,
                          const std::map<std::string, NodeMemory>& memory, const std::map<JobId, Unused>& unused,

@@ -42,8 +42,8 @@ struct NodeRequest {
   Time requested = kNoTime;
   Time booting = kNoTime;
   Time joined = kNoTime;
-  /// Until this time, a call to the provider whose outcome is unknown could still create the node. kNoTime: there is no such
-  /// call.
+  /// Until this time, a call to the provider whose outcome is unknown could still create the node. kNoTime: there is no
+  /// such call.
   Time unsure_until = kNoTime;
   bool was_used = false;   // It has run a job.
   bool is_forced = false;  // It is being returned without waiting for the end of its jobs.
@@ -57,8 +57,8 @@ std::string FormatRequest(const NodeRequest& request);
 /// Parses the text of a row. Returns nullopt if it is not valid. Unknown keys are ignored.
 std::optional<NodeRequest> ParseRequest(std::string_view token, std::string_view text);
 
-/// Returns what the node costs from `from` until `until`, if it exists. Each billing period since the request counts as a
-/// whole.
+/// Returns what the node costs from `from` until `until`, if it exists. Each billing period since the request counts as
+/// a whole.
 Money CostBetween(const NodeRequest& request, Time from, Time until);
 
 }  // namespace divvy::providers

@@ -9,8 +9,8 @@
 //      so a call whose outcome is unknown is repeated with the same token.
 //   2. A row is removed only when a list shows that the node is gone, and no earlier call can still create it.
 //   3. Nodes with this cluster's tag and without a row are destroyed after they were listed twice.
-//   4. Just before each call to create, all nodes that exist or may exist are counted against the provider's limits. This
-//      check shares no code with the decision.
+//   4. Just before each call to create, all nodes that exist or may exist are counted against the provider's limits.
+//      This check shares no code with the decision.
 //   5. The providers are independent: an error of one delays only its own calls.
 //
 // Pure: `now` and tokens are arguments. After each change the caller must call TakeStep, make its rows durable, and
@@ -80,8 +80,8 @@ class Provisioner {
  public:
   using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
   static constexpr std::size_t kMostRequests = 10'000;
-  /// After a provider's program has ended, its call may still take effect for as long as the provider's calls may take, but
-  /// no longer than this.
+  /// After a provider's program has ended, its call may still take effect for as long as the provider's calls may take,
+  /// but no longer than this.
   static constexpr Duration kLateness = std::chrono::minutes(2);
   /// A node may count as gone only if its agent has not been connected for this long, also after a restart of the
   /// controller, so that agents have time to reconnect.
@@ -97,8 +97,8 @@ class Provisioner {
 
   explicit Provisioner(std::vector<Provider> providers);
 
-  /// Loads a row of the store. Returns true if it belongs to this class. An unreadable row is skipped; its node then counts
-  /// as one without a row (see rule 3).
+  /// Loads a row of the store. Returns true if it belongs to this class. An unreadable row is skipped; its node then
+  /// counts as one without a row (see rule 3).
   bool LoadSetting(std::string_view key, std::string_view text);
 
   // --- Commands. Each takes effect with the next TakeStep.
@@ -110,8 +110,8 @@ class Provisioner {
   Result<std::vector<std::string>> Request(const Shapes& nodes, const std::function<std::string()>& draw_token,
                                            const std::function<bool(const std::string&)>& is_name_taken, Time now,
                                            const std::string& team = {});
-  /// Starts to return the node to its provider: when its jobs have ended, or at once if `is_forced`. Does nothing if the
-  /// node is already being returned.
+  /// Starts to return the node to its provider: when its jobs have ended, or at once if `is_forced`. Does nothing if
+  /// the node is already being returned.
   void Return(std::string_view node, std::string why, bool is_forced, Time now);
   Status SetMode(std::string_view provider, ProviderMode mode, Time now);
   /// Lets the provider's nodes be listed soon, instead of at the next regular time.
@@ -119,13 +119,13 @@ class Provisioner {
 
   // --- Facts
 
-  /// Records that a join token with this id was made for the node of request `token`. Returns the request's row, which must
-  /// be durable before the join token is used.
+  /// Records that a join token with this id was made for the node of request `token`. Returns the request's row, which
+  /// must be durable before the join token is used.
   Setting AddJoinToken(std::string_view token, std::string id);
   /// Returns the request for whose node `join_token` was made; null if there is none.
   const NodeRequest* RequestOfJoinToken(std::string_view join_token) const;
-  /// Call when the agent of the node has joined. `problem`: how the node differs from what was requested; empty if it does
-  /// not differ.
+  /// Call when the agent of the node has joined. `problem`: how the node differs from what was requested; empty if it
+  /// does not differ.
   void OnJoined(std::string_view node, const std::string& problem, Time now);
   /// Tells which nodes have a connected agent, which nodes run jobs, and which are registered with the controller. The
   /// request of a node that is gone is kept until the node is no longer registered.

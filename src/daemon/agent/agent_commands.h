@@ -21,11 +21,12 @@ struct ReceivedCommand {
   NodeCommand command;
   std::shared_ptr<const JobSpec> spec;
 };
-/// Returns the command in a message; nullopt if the message is about something else than a run, such as "look at the GPUs".
+/// Returns the command in a message; nullopt if the message is about something else than a run, such as "look at the
+/// GPUs".
 std::optional<ReceivedCommand> CommandOf(wire::AgentCommand message);
 
-/// Returns a specification that only says how to stop the run. An agent uses it for runs whose full specification it does
-/// not have, because an earlier agent process launched them.
+/// Returns a specification that only says how to stop the run. An agent uses it for runs whose full specification it
+/// does not have, because an earlier agent process launched them.
 JobSpec TermsOf(const wire::AgentRun& run);
 
 std::string_view WordOf(RunVanished how);

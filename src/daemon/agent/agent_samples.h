@@ -1,5 +1,5 @@
-// Sends the samples of an agent's node to the controller, in batches of ten seconds, or each second while somebody views
-// them. While the controller is not connected, the samples of the last ten minutes are kept.
+// Sends the samples of an agent's node to the controller, in batches of ten seconds, or each second while somebody
+// views them. While the controller is not connected, the samples of the last ten minutes are kept.
 #pragma once
 
 #include <deque>

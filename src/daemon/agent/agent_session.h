@@ -1,9 +1,9 @@
-// The agent's side of the protocol with its controller: sends Hello, executes commands, sends reports and heartbeats. If
-// the controller has given the node a lease, it stops the node's jobs when the lease ends without contact. To the agent's
-// node it stands for the controller (ControllerPort).
+// The agent's side of the protocol with its controller: sends Hello, executes commands, sends reports and heartbeats.
+// If the controller has given the node a lease, it stops the node's jobs when the lease ends without contact. To the
+// agent's node it stands for the controller (ControllerPort).
 //
-// A state machine without I/O of its own: connections, timers, disk and node are passed in as functions (Ports), so that a
-// test can replace them all.
+// A state machine without I/O of its own: connections, timers, disk and node are passed in as functions (Ports), so
+// that a test can replace them all.
 //
 //   waiting --dial--> dialling --stream--> greeting --Welcome--> welcome
 //      ^------------------ after any failure ------------------------'
@@ -47,7 +47,8 @@ class AgentSession final : public ControllerPort {
     NodeCommandPort* node = nullptr;
     /// Sets the key of the gang whose node allocation is launched next. Null if there are no gangs.
     std::function<void(JobId job, std::uint32_t attempt, std::string key)> set_gang_key;
-    /// Optional. Stores the signed right to run jobs as `user` (in the format of RightText), before any action as that user.
+    /// Optional. Stores the signed right to run jobs as `user` (in the format of RightText), before any action as that
+    /// user.
     std::function<void(const User& user, const std::string& right)> learn_right;
     std::function<Status(bool was_rebooted)> adopt_runs;  // Called once, at the first Welcome.
     std::function<void()> reconcile;                      // Called at each later Welcome that begins a session.
@@ -102,8 +103,8 @@ class AgentSession final : public ControllerPort {
   void OnDialFailed(const Error& error, bool is_final);
   /// Sends heartbeats and checks the lease. Call several times per heartbeat interval.
   void Tick();
-  /// Takes the present state of the GPUs. While connected, reports it if it has changed or was last reported ten seconds
-  /// ago.
+  /// Takes the present state of the GPUs. While connected, reports it if it has changed or was last reported ten
+  /// seconds ago.
   void Glance(const std::vector<GpuObservation>& seen);
   /// Sends bytes of EncodeSnapshots. Returns false if they were not sent and may be retried. If the controller takes no
   /// samples, they count as sent.

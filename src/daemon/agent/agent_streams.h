@@ -1,6 +1,6 @@
 // The agent's end of streams between a job on this node and a user on the controller's machine: the standard streams of
-// foreground jobs, and terminals of jobs. Connections of jobs to the controller are in agent_jobs_listener.h. Used on the
-// loop's thread only.
+// foreground jobs, and terminals of jobs. Connections of jobs to the controller are in agent_jobs_listener.h. Used on
+// the loop's thread only.
 #pragma once
 
 #include <array>
@@ -40,8 +40,8 @@ class AgentStreams {
   bool GoOn(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   void OnParted(JobId job);
   void GiveUp(JobId job);
-  /// Schedules the removal of the job's entry in `pipes_`, once all of the job's pipes are closed. Requires: there is such
-  /// an entry.
+  /// Schedules the removal of the job's entry in `pipes_`, once all of the job's pipes are closed. Requires: there is
+  /// such an entry.
   void ForgetLater(JobId job);
   void OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   /// The caller of a foreground job has detached from its terminal: tells the caller, and ends the streams.
@@ -54,17 +54,17 @@ class AgentStreams {
   /// best with sockets.
   enum class Kind { kPipe, kSocket };
   using Joined = std::pair<Descriptor, std::shared_ptr<FdBridge>>;
-  /// Creates a pair of connected descriptors, joins one with the channel, and returns the other for the job. If the process
-  /// has no free file descriptor, resets the channel and returns a closed one. `first` is sent first on the channel of an
-  /// input. `held` receives a copy of the end from which the agent reads.
+  /// Creates a pair of connected descriptors, joins one with the channel, and returns the other for the job. If the
+  /// process has no free file descriptor, resets the channel and returns a closed one. `first` is sent first on the
+  /// channel of an input. `held` receives a copy of the end from which the agent reads.
   Joined MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind, std::string_view first = {},
                   Descriptor* held = nullptr);
 
   boost::asio::io_context& loop_;
   Node& node_;
   std::chrono::milliseconds returns_within_;
-  /// The streams of a job that has not got all of them yet. An entry lives no longer than the job's first channel, whose
-  /// bridge is `input`.
+  /// The streams of a job that has not got all of them yet. An entry lives no longer than the job's first channel,
+  /// whose bridge is `input`.
   struct Coming {
     Streams streams;
     const FdBridge* input = nullptr;
@@ -75,8 +75,8 @@ class AgentStreams {
   struct Pipes {
     std::array<std::shared_ptr<FdBridge>, 3> bridges;  // Null once over.
     std::uint64_t input = 0;                           // The number of input bytes, once the input is over.
-    // A socket to the job's supervisor. When it closes, because the agent has ended, the supervisor continues to read the
-    // job's output (platform/supervisor/output_holder.h).
+    // A socket to the job's supervisor. When it closes, because the agent has ended, the supervisor continues to read
+    // the job's output (platform/supervisor/output_holder.h).
     Descriptor life;
     /// When it fires, the pipes are forgotten. It runs while the caller is disconnected and may return, and once more
     /// when all pipes are over, so that a caller that returns then still finds them.

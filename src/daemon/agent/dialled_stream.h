@@ -35,8 +35,8 @@ struct DialPatience {
   Duration answer = std::chrono::seconds(20);
 };
 
-/// Connects to a controller. Blocks until the controller has accepted or rejected the agent. `bearer` is "ID.SECRET" of a
-/// token, or empty. Fails with kPermissionDenied and the controller's message if it rejects the agent, with
+/// Connects to a controller. Blocks until the controller has accepted or rejected the agent. `bearer` is "ID.SECRET" of
+/// a token, or empty. Fails with kPermissionDenied and the controller's message if it rejects the agent, with
 /// kFailedPrecondition if the peer is not the expected controller or serves no agents, and otherwise with kUnreachable.
 Result<Dialled> DialController(const ControllerAddress& controller, const TlsIdentity& identity,
                                const std::string& bearer, const DialPatience& patience = {});

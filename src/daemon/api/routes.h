@@ -25,8 +25,8 @@ class Routes {
   void ParkTenant(const JobRecord& record, std::function<void(const Status&)> done);
   /// Performs `action`, "park" (as ParkTenant) or "wake" (the reverse), on a job with GPU fractions.
   void ActOnTenant(const JobRecord& record, const std::string& action, std::function<void(const Status&)> done);
-  /// Optional. Sets a function that returns how many seconds old the shown state is, or an empty text if it is the present
-  /// one. Call before the first request.
+  /// Optional. Sets a function that returns how many seconds old the shown state is, or an empty text if it is the
+  /// present one. Call before the first request.
   void SetAge(std::function<std::string()> age) { age_ = std::move(age); }
   /// Call before the first request; null: there are no services.
   void SetServices(std::shared_ptr<ServiceHost> services);

@@ -29,9 +29,9 @@ bool HasAccount(std::string_view name);
 /// the thing that was requested for that user, such as "a token".
 Error CannotRunAs(std::string_view name, std::string_view what);
 using FindUserByName = std::function<std::optional<User>(const std::string& name)>;
-/// Returns `find` with a cache: found accounts are kept for one minute, missing ones for three seconds, since an account
-/// may be created at any moment. The returned function may be called from any thread. A call of it that waits for the
-/// name service does not block other calls.
+/// Returns `find` with a cache: found accounts are kept for one minute, missing ones for three seconds, since an
+/// account may be created at any moment. The returned function may be called from any thread. A call of it that waits
+/// for the name service does not block other calls.
 FindUserByName KeptUsers(FindUserByName find = FindUser,
                          std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now);
 /// Returns the environment that a login of this user has: HOME, USER, LOGNAME, SHELL and PATH.

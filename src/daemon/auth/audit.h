@@ -59,7 +59,7 @@ class Audit {
   int fd_ = -1;
   std::uint64_t size_ = 0;
   std::uint64_t most_bytes_ = kMostBytes;
-  std::string chain_;  // The hash of the last line.
+  std::string chain_;                          // The hash of the last line.
   std::map<std::int64_t, Refusals> refusals_;  // By uid.
 };
 

@@ -19,8 +19,8 @@ namespace divvy {
 
 class AgentListener {
  public:
-  /// The key of the store's row with the newest epoch: a number that grows with each start of a controller on this store,
-  /// or with each new lease.
+  /// The key of the store's row with the newest epoch: a number that grows with each start of a controller on this
+  /// store, or with each new lease.
   static constexpr std::string_view kEpochKey = "controller.epoch";
 
   /// Loads a row of the store; call before anything else. Returns true if the row belongs to this class.
@@ -42,8 +42,8 @@ class AgentListener {
     std::function<Result<std::map<std::string, std::string>>(std::string_view token, const std::string& name)> may_join;
     std::uint64_t lease = 0;  // The epoch of this controller's lease. 0: it has none.
   };
-  /// Starts to accept agents. `fleet` decides for their nodes; if it is null, no jobs are placed on them. `driver`, `callers`
-  /// and `fleet` must outlive this object.
+  /// Starts to accept agents. `fleet` decides for their nodes; if it is null, no jobs are placed on them. `driver`,
+  /// `callers` and `fleet` must outlive this object.
   void Open(ControllerDriver& driver, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet, Ports ports);
 
   /// Handles requests for wire::kAgentPath; refuses them before Open.

@@ -75,8 +75,8 @@ class Agents {
 
   /// Handles a request for wire::kAgentPath.
   void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply);
-  /// Admits an agent that is connected through `stream`, without HTTP; the agent must then send its Hello. `authorization`
-  /// is the value of the HTTP header of that name. Fails if the agent is not admitted.
+  /// Admits an agent that is connected through `stream`, without HTTP; the agent must then send its Hello.
+  /// `authorization` is the value of the HTTP header of that name. Fails if the agent is not admitted.
   Status LetKnock(const std::string& address, const std::string& fingerprint, std::string_view authorization,
                   std::unique_ptr<ByteStream> stream);
   /// Starts checking for silent nodes.

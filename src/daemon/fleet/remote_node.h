@@ -97,8 +97,8 @@ class RemoteNode final : public NodeCommandPort {
   using Answered = std::function<void(Result<wire::NumberedAnswer>)>;
   void Ask(wire::AgentQuestion question, Answered answered);
   static constexpr Duration kAnswerWithin = std::chrono::seconds(10);
-  /// The time limit of a park, wake, move or resize of a job on that node: the node's keeper answers within a minute, and
-  /// a keeper that has ended is replaced within 10 s.
+  /// The time limit of a park, wake, move or resize of a job on that node: the node's keeper answers within a minute,
+  /// and a keeper that has ended is replaced within 10 s.
   static constexpr Duration kActsWithin = std::chrono::seconds(90);
   static constexpr std::size_t kMostQuestions = 512;
 

@@ -65,8 +65,8 @@ class Reply {
   /// already gone; `callback` is then never called.
   bool OnClosed(std::function<void()> callback);
 
-  /// Keeps `ticket` until the answer is complete or the client is gone, and then destroys it. The ticket is any object whose
-  /// destructor has an effect, such as ending the count of a request.
+  /// Keeps `ticket` until the answer is complete or the client is gone, and then destroys it. The ticket is any object
+  /// whose destructor has an effect, such as ending the count of a request.
   void Keep(std::shared_ptr<void> ticket);
 
   /// Returns true while the client is connected and the answer is not complete.

@@ -90,8 +90,8 @@ class HttpConnectionOwner {
   virtual void Watch(HttpConnection& connection, bool reads, bool writes) = 0;
   /// Called when the connection is closed. The object must stay alive until the end of this loop iteration.
   virtual void Remove(HttpConnection& connection) = 0;
-  /// Called when the connection has switched to another protocol (Reply::TakeOver), so that it is no longer a client of the
-  /// server.
+  /// Called when the connection has switched to another protocol (Reply::TakeOver), so that it is no longer a client of
+  /// the server.
   virtual void OnTakenOver(HttpConnection& connection) = 0;
   /// A receive buffer, shared by all connections.
   virtual std::string& scratch() = 0;
@@ -99,8 +99,8 @@ class HttpConnectionOwner {
 
 class HttpConnection {
  public:
-  /// `fd` is the connected socket; if `tls` is set, it is a TLS channel over this socket. `held` counts the bytes of the
-  /// client's requests; a default-constructed `held` means that they have no limit.
+  /// `fd` is the connected socket; if `tls` is set, it is a TLS channel over this socket. `held` counts the bytes of
+  /// the client's requests; a default-constructed `held` means that they have no limit.
   HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer, HeldBytes held,
                  std::optional<TlsChannel> tls = std::nullopt);
   ~HttpConnection();

@@ -1,5 +1,5 @@
-// Keeps a copy of the store's live jobs in memory up to date while this controller is a standby, on a thread of its own, so
-// that the controller can lead at once.
+// Keeps a copy of the store's live jobs in memory up to date while this controller is a standby, on a thread of its
+// own, so that the controller can lead at once.
 #pragma once
 
 #include <condition_variable>

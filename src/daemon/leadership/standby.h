@@ -1,5 +1,5 @@
-// The requests to a controller that does not lead: it answers probes (leader_answers.h) itself, lets Options::read answer
-// requests that only read, and refers all other requests to the leader. Used on the loop's thread only.
+// The requests to a controller that does not lead: it answers probes (leader_answers.h) itself, lets Options::read
+// answer requests that only read, and refers all other requests to the leader. Used on the loop's thread only.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ class Standby {
     RuntimePaths places;
     HostPort listen;
     std::function<void()> shut_down;
-    /// Answers a request that only reads: moves from `request`, and may call `send_on` later if it cannot answer. Returns
-    /// false, without doing anything, if only the leader can answer the request.
+    /// Answers a request that only reads: moves from `request`, and may call `send_on` later if it cannot answer.
+    /// Returns false, without doing anything, if only the leader can answer the request.
     std::function<bool(const Peer& peer, HttpRequest& request, const Reply& reply, const SendOn& send_on)> read;
   };
   Standby(const LeaseKeeper& keeper, Options options) : keeper_(keeper), options_(std::move(options)) {}

@@ -31,8 +31,8 @@ struct JobLog {
 };
 
 /// Reads a piece of at most `most` bytes from byte `at` on. If `at` is -1, starts before the last `last` lines, or at
-/// the start of the file if `last` is -1 too (ReadLog in platform/users/read_log.h). May run on any thread. Blocks while
-/// a file server does not answer.
+/// the start of the file if `last` is -1 too (ReadLog in platform/users/read_log.h). May run on any thread. Blocks
+/// while a file server does not answer.
 LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most = kLogPieceBytes);
 /// Reads the same piece, for callers that read repeatedly: `groups` caches the groups of users.
 LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most, UserGroups& groups);

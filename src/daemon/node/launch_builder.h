@@ -20,9 +20,9 @@ class LaunchBuilder {
   LaunchBuilder(const NodeOptions& options, const NodeUsers& users, const std::vector<GpuFacts>& gpus)
       : options_(options), users_(users), gpus_(gpus) {}
 
-  /// Returns the launch of the job as `here`, its user's account on this node. `grant`: the GPUs that the node has given
-  /// to a job with GPU fractions; null for a job with whole GPUs. The caller adds streams, terminal and the key of a
-  /// gang.
+  /// Returns the launch of the job as `here`, its user's account on this node. `grant`: the GPUs that the node has
+  /// given to a job with GPU fractions; null for a job with whole GPUs. The caller adds streams, terminal and the key
+  /// of a gang.
   LaunchRequest RequestFor(const LaunchCommand& command, const JobSpec& spec, const User& here,
                            const ShareGrant* grant) const;
   /// Return the paths of the output and error file of a started job, with all patterns filled in. If the specification

@@ -28,9 +28,9 @@ Result<std::string> ReadWhole(const std::string& path);
 Result<dialect::Config> LoadConfig(const RuntimePaths& places);
 /// Replaces the file atomically and durably, with mode 0600.
 Status ReplaceFile(const std::string& path, std::string_view text);
-/// Sets up SIGXFSZ and SIGPIPE for a daemon or agent, so that neither kills it: a write beyond the file size limit fails
-/// like one to a full disk, and a write to a closed connection fails. Programs that jobs run start with the default
-/// action of each caught signal; only an ignored one is inherited.
+/// Sets up SIGXFSZ and SIGPIPE for a daemon or agent, so that neither kills it: a write beyond the file size limit
+/// fails like one to a full disk, and a write to a closed connection fails. Programs that jobs run start with the
+/// default action of each caught signal; only an ignored one is inherited.
 void SetServiceSignals();
 /// Returns an open lock file that no other daemon or agent holds; kAlreadyExists names the pid of the holder. If the
 /// holder was just killed, waits up to 2 s for it.
@@ -52,8 +52,8 @@ void RaiseFileLimit();
 /// Returns the kernel's id of the present boot, or "" if it cannot be read.
 std::string BootId(const RuntimePaths& places);
 
-/// Where this node's GPUs come from (the driver or emulation), and the probe that reads their state. Without a probe the
-/// node has no GPUs; everything else works.
+/// Where this node's GPUs come from (the driver or emulation), and the probe that reads their state. Without a probe
+/// the node has no GPUs; everything else works.
 struct GpuSource {
   std::unique_ptr<GpuProbe> probe;
   std::vector<GpuFacts> gpus;

@@ -57,8 +57,8 @@ class Node final : public NodeCommandPort, private RunHost {
   }
   /// Sets the key of a gang, 64 hexadecimal digits. Must be called before the LaunchCommand of the node allocation.
   void SetGangKey(JobId job, std::uint32_t attempt, std::string key) { gang_keys_[job] = {attempt, std::move(key)}; }
-  /// Sets the GPUs on which the keeper lets a job with GPU fractions start, which may differ from the GPUs in its record.
-  /// Called before its LaunchCommand.
+  /// Sets the GPUs on which the keeper lets a job with GPU fractions start, which may differ from the GPUs in its
+  /// record. Called before its LaunchCommand.
   void SetShareGrant(JobId job, ShareGrant grant) { grants_[job] = std::move(grant); }
   /// Sets a callback for each run whose processes are gone. It is called before the controller gets the report.
   void SetOver(std::function<void(JobId job, std::uint32_t attempt)> over) { over_ = std::move(over); }
@@ -81,8 +81,8 @@ class Node final : public NodeCommandPort, private RunHost {
     streams_.erase(job);
     held_.erase(job);
   }
-  /// Sets descriptors of a foreground job's output and error that its supervisor holds beside the job, so that it can go
-  /// on reading them when the agent is gone (LaunchRequest::held). Call before KeepStreams.
+  /// Sets descriptors of a foreground job's output and error that its supervisor holds beside the job, so that it can
+  /// go on reading them when the agent is gone (LaunchRequest::held). Call before KeepStreams.
   struct Held {
     ForeignDescriptor output, error, life;
   };
@@ -119,8 +119,8 @@ class Node final : public NodeCommandPort, private RunHost {
   /// The uid of a run's processes, as it was launched; -1 if the job does not run here or has not reported it yet.
   std::int64_t uid_of(JobId job) const;
   const Isolation& isolation() const { return options_.isolation; }
-  /// Returns how a job that runs or ended recently is kept from GPUs of other jobs, such as "enforced (cgroup v2); 2 opens
-  /// of other GPUs refused". Empty if there is nothing to report.
+  /// Returns how a job that runs or ended recently is kept from GPUs of other jobs, such as "enforced (cgroup v2); 2
+  /// opens of other GPUs refused". Empty if there is nothing to report.
   std::string IsolationTextOf(JobId job) const;
   /// The file in which a job on this node lists its steps (platform/records/step_list_file.h).
   std::string StepsOf(const JobRecord& record) const;

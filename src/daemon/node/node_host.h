@@ -27,12 +27,12 @@ namespace divvy {
 /// Operations that a machine's launcher does for its daemon or agent, and the available ways of isolation.
 struct LauncherHelp {
   std::shared_ptr<RootErrands> errands;  // Null: this process does them itself.
-  IsolationFacts ways;  // The ways of isolation that this machine offers.
+  IsolationFacts ways;                   // The ways of isolation that this machine offers.
 };
-/// Connects to the launcher of a served machine, whose daemon or agent (`what`) is not root. Fails there if this process
-/// is root (it must not be, since it reads untrusted input) or cannot see all processes. Also makes the launcher forward
-/// commands to supervisors of an earlier release, which accept commands from root only. A user's own daemon or agent has
-/// no launcher.
+/// Connects to the launcher of a served machine, whose daemon or agent (`what`) is not root. Fails there if this
+/// process is root (it must not be, since it reads untrusted input) or cannot see all processes. Also makes the
+/// launcher forward commands to supervisors of an earlier release, which accept commands from root only. A user's own
+/// daemon or agent has no launcher.
 Result<LauncherHelp> ReachLauncher(const RuntimePaths& places, const std::string& what);
 
 class NodeHost {

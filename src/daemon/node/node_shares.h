@@ -35,8 +35,8 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
     /// Calls back on the loop after a delay.
     std::function<void(Duration, std::function<void()>)> after;
   };
-  /// A launch fails if the keeper has not made room for it within this time, which is longer than moving all memory that
-  /// can be in the way takes: 80 GB at 2 GB/s, twice.
+  /// A launch fails if the keeper has not made room for it within this time, which is longer than moving all memory
+  /// that can be in the way takes: 80 GB at 2 GB/s, twice.
   static constexpr Duration kMakesRoomWithin = std::chrono::minutes(2);
   /// A launch or an action fails if no keeper is connected within this time, after the first one was started or an
   /// earlier one ended.
@@ -50,7 +50,8 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
 
   /// Sets whether idle GPUs may be switched to MIG mode for a slice, and back.
   void SetMaySwitchMig(bool may) { may_switch_mig_ = may; }
-  /// From now on no job with whole GPUs is started in a way that allows parking it later. `why` is the reason for users.
+  /// From now on no job with whole GPUs is started in a way that allows parking it later. `why` is the reason for
+  /// users.
   void SetNeverParks(std::string why) { why_never_parks_ = std::move(why); }
   /// Must be called before anything else.
   void Join(ControllerPort& controller) { controller_ = &controller; }
@@ -73,8 +74,8 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
   /// Call when the processes of this run are gone, before that is reported to the controller. Frees the run's GPUs.
   void OnOver(JobId job, std::uint32_t attempt);
-  /// Sets the GPUs that the controller withholds from tenants, with reasons such as "is restricted". The map replaces the
-  /// previous one.
+  /// Sets the GPUs that the controller withholds from tenants, with reasons such as "is restricted". The map replaces
+  /// the previous one.
   using Reasons = std::map<GpuIndex, std::string>;
   void SetWithheld(Reasons withheld);
   /// Sets the GPUs that no job can use now, as this node's driver reports. The map replaces the previous one.
@@ -192,8 +193,8 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   wire::KeeperState state_;
 };
 
-/// Returns the request (guaranteed) and limit (maximum) of a GPU fraction, in compute and memory, on a GPU with this much
-/// memory.
+/// Returns the request (guaranteed) and limit (maximum) of a GPU fraction, in compute and memory, on a GPU with this
+/// much memory.
 wire::ShareTerms TermsOf(const GpuPortion& portion, Bytes gpu_memory);
 
 }  // namespace divvy

@@ -25,11 +25,11 @@ class NodeUsers {
   /// The user of a run, from its record; queries the name service only for a record of an older release. Returns
   /// nullopt if the user is unknown.
   std::optional<User> OwnerOf(const RunRecord& run, const JobRecord* job) const;
-  /// Returns the user together with the signed right to run jobs as this user, which the launcher requires. The right is
-  /// empty if the launcher has given none for this user.
+  /// Returns the user together with the signed right to run jobs as this user, which the launcher requires. The right
+  /// is empty if the launcher has given none for this user.
   UserWithRight WithRight(const User& user) const;
-  /// Return messages for the user about a job that did not run, because the right to run jobs as this user is missing, or
-  /// because the launcher has refused that right.
+  /// Return messages for the user about a job that did not run, because the right to run jobs as this user is missing,
+  /// or because the launcher has refused that right.
   std::string MissingRight(const User& user) const;
   std::string RefusedRight(const User& user) const;
 

@@ -7,9 +7,9 @@
 //
 // A line about a run is written after the store's commit of the same change, and before commands are sent and answers
 // given. So the journal never knows more than its own store, and knows more than every older copy of that store. The
-// next free id is written before the commit: an older copy may replace the store before a new job is in the journal, and
-// no other job must get that job's id. The file is not synced: it survives a crash of the daemon, but a power cut loses
-// the last seconds. Used on the loop's thread only.
+// next free id is written before the commit: an older copy may replace the store before a new job is in the journal,
+// and no other job must get that job's id. The file is not synced: it survives a crash of the daemon, but a power cut
+// loses the last seconds. Used on the loop's thread only.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ namespace divvy {
 
 class RunJournal {
  public:
-  /// In bytes. A larger file is renamed to PATH.1, which replaces the file that had this name. Each has about 30,000 runs.
+  /// In bytes. A larger file is renamed to PATH.1, which replaces the file that had this name. Each has about 30,000
+  /// runs.
   static constexpr std::int64_t kMaxSize = std::int64_t{16} << 20;
 
   /// The last values of these two lines in the journal; 0: none.

@@ -22,8 +22,8 @@ class NoticeQueue {
  public:
   using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
   struct Limits {
-    /// The limit on deliveries per minute to one receiver, also all at once after a minute without any. All mail addresses
-    /// that one user's jobs name count as one receiver.
+    /// The limit on deliveries per minute to one receiver, also all at once after a minute without any. All mail
+    /// addresses that one user's jobs name count as one receiver.
     int most_per_minute = 20;
     Duration retry_after = std::chrono::seconds(5);
     Duration give_up_after = std::chrono::hours(24);
@@ -38,8 +38,8 @@ class NoticeQueue {
   explicit NoticeQueue(Limits limits) : limits_(limits) {}
 
   static Setting RowOf(const wire::QueuedNotice& notice);
-  /// Loads a row of the store: a notice, which waits for delivery from now on, or the record of a receiver's deliveries.
-  /// Returns true if the key belongs to this class.
+  /// Loads a row of the store: a notice, which waits for delivery from now on, or the record of a receiver's
+  /// deliveries. Returns true if the key belongs to this class.
   bool LoadSetting(std::string_view key, std::string_view text);
 
   /// Returns true if one more notice may wait for the receiver `to`. Otherwise counts one as lost for that receiver.

@@ -63,7 +63,8 @@ class Notifier {
   bool Has(const User& owner, const std::string& name) const {
     return registry_.Find("user/" + std::to_string(owner.uid) + "/" + name).has_value();
   }
-  /// Returns a user's receivers and those that the user's jobs named; with `has_admins` also those of the administrators.
+  /// Returns a user's receivers and those that the user's jobs named; with `has_admins` also those of the
+  /// administrators.
   wire::NotifyAnswer View(const User& user, bool has_admins) const;
 
   const NotifyRegistry& registry() const { return registry_; }

@@ -46,7 +46,8 @@ class NotifyRegistry {
     User owner;
   };
   /// Adds a receiver of a user and returns the row to store. If the user has a receiver of that name, it is replaced if
-  /// `replaces` is true; otherwise fails with kAlreadyExists. Fails too if the receiver is invalid or the user has too many.
+  /// `replaces` is true; otherwise fails with kAlreadyExists. Fails too if the receiver is invalid or the user has too
+  /// many.
   Result<Setting> Add(const User& owner, Receiver receiver, bool replaces = false);
   /// Returns the receiver's name in the queue and the row to remove, or kNotFound.
   Result<std::pair<std::string, Setting>> Remove(const User& owner, const std::string& name);
@@ -55,8 +56,8 @@ class NotifyRegistry {
   /// Returns the receivers that this user has added; without `owner`, those of the administrators.
   std::vector<Known> Of(const std::optional<User>& owner) const;
 
-  /// Sets the wish of all jobs that share the specification of job `spec_of`; an empty wish removes it. Returns the row to
-  /// store if the wish has changed.
+  /// Sets the wish of all jobs that share the specification of job `spec_of`; an empty wish removes it. Returns the row
+  /// to store if the wish has changed.
   std::optional<Setting> SetWish(JobId spec_of, const JobWish& wish);
   /// Returns null if the job has no wish.
   const JobWish* WishOf(const JobRecord& record) const;
@@ -66,8 +67,8 @@ class NotifyRegistry {
   }
 
   /// Returns warnings about receivers in a job's wish that do not exist ("mail to phne: no receiver of yours has this
-  /// name, ...") and about mail that cannot be sent. `has_account` returns true for the name of a user of this machine, who
-  /// may have a mailbox. `has_sendmail`: the program settings().sendmail exists.
+  /// name, ...") and about mail that cannot be sent. `has_account` returns true for the name of a user of this machine,
+  /// who may have a mailbox. `has_sendmail`: the program settings().sendmail exists.
   std::vector<std::string> NotesOn(const JobSpec& spec, const User& owner,
                                    const std::function<bool(const std::string&)>& has_account,
                                    bool has_sendmail = true) const;

@@ -44,8 +44,9 @@ class ProviderHost {
   explicit ProviderHost(std::vector<Provider> providers);
   ~ProviderHost();
 
-  /// Fills in the program of each provider of a built-in kind, such as "slurm": it is this program, at the path `divvy`.
-  /// Fails if a provider's program cannot be run, or if other users can read its credentials. Call before the start.
+  /// Fills in the program of each provider of a built-in kind, such as "slurm": it is this program, at the path
+  /// `divvy`. Fails if a provider's program cannot be run, or if other users can read its credentials. Call before the
+  /// start.
   static Status Complete(std::vector<Provider>& providers, const std::string& divvy);
 
   /// Loads a row of the store. Returns true if the row belongs to this class.
@@ -75,9 +76,9 @@ class ProviderHost {
   Status CheckWishes(const JobSpec& spec) const;
   /// Takes the labels of a job or an array that was just submitted, so that its specification need not be read.
   void Learn(JobId job, const Labels& labels);
-  /// Describes for `divvy submit --dry-run` which nodes would be requested for the job if it could not start at once, and
-  /// what they cost, or why none would be requested. `id` must be an id that no job has. Takes as long as a decision about
-  /// nodes, so users who are not administrators get one answer per second; further ones are empty.
+  /// Describes for `divvy submit --dry-run` which nodes would be requested for the job if it could not start at once,
+  /// and what they cost, or why none would be requested. `id` must be an id that no job has. Takes as long as a
+  /// decision about nodes, so users who are not administrators get one answer per second; further ones are empty.
   std::vector<std::string> Foresee(JobId id, const JobSpec& spec, std::uint64_t elements, const Caller& caller);
 
  private:
@@ -109,7 +110,7 @@ class ProviderHost {
   // What jobs want of nodes on demand, by job or by array as a whole. A job is in at most one of the next three; every
   // waiting job is in one of them after the next ScanWishes.
   std::map<JobId, GrowthWishes> wishes_;         // The wishes that are known.
-  std::map<JobId, JobId> unread_;                // Still to be read: the job or array, and whose specification has them.
+  std::map<JobId, JobId> unread_;                // To be read: job or array, and the job whose specification has them.
   std::set<JobId> unreadable_;                   // Jobs and arrays whose specifications cannot be read.
   Time scanned_at_ = kNoTime;                    // The time of the last ScanWishes.
   std::map<std::int64_t, Time> foreseen_;        // By uid: the time of the user's last Foresee.

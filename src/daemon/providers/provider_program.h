@@ -38,8 +38,8 @@ class ProviderRunner {
   /// Ends the programs that still run; their results are lost.
   ~ProviderRunner();
 
-  /// Receives the program's standard output if it ended with exit code 0 in time, otherwise an error with the reason and
-  /// the first line of the program's standard error. Called once, after Run has returned.
+  /// Receives the program's standard output if it ended with exit code 0 in time, otherwise an error with the reason
+  /// and the first line of the program's standard error. Called once, after Run has returned.
   using Done = std::function<void(const Result<std::string>&)>;
   void Run(const ProviderProgram& program, Done done);
 

@@ -84,8 +84,8 @@ struct ReportStretch {
 /// counts as one job; it has failed if its last run has. Requires: since < until.
 wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch);
 
-/// Reports how fairly waiting times were distributed among runs that started in the period. `by` must be in kWaitingIsBy.
-/// The measure is the fairness index (sum x)^2 / (n sum x^2) of Jain, Chiu and Hawe, 1984.
+/// Reports how fairly waiting times were distributed among runs that started in the period. `by` must be in
+/// kWaitingIsBy. The measure is the fairness index (sum x)^2 / (n sum x^2) of Jain, Chiu and Hawe, 1984.
 wire::FairnessReport ReportFairness(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch);
 
 }  // namespace divvy

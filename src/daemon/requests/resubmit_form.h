@@ -7,9 +7,9 @@
 
 namespace divvy {
 
-/// Returns the content of the submit form that submits this job again, with the changes of later `divvy update` calls; for
-/// an element of an array, that element alone. `default_grace` is the grace period of jobs that set none. The environment
-/// that was captured at submission is kept.
+/// Returns the content of the submit form that submits this job again, with the changes of later `divvy update` calls;
+/// for an element of an array, that element alone. `default_grace` is the grace period of jobs that set none. The
+/// environment that was captured at submission is kept.
 wire::AgainView AskedAgain(const JobRecord& record, const JobSpec& spec, Duration default_grace, Time now);
 
 /// Converts a specification to options of divvy submit. The line includes the job's directory: the home of `around` if

@@ -1,5 +1,5 @@
-// Waits on the event loop until a pidfd (the descriptor of a process) becomes readable, which means that the process has
-// ended; without false alarms.
+// Waits on the event loop until a pidfd (the descriptor of a process) becomes readable, which means that the process
+// has ended; without false alarms.
 #pragma once
 
 #include <poll.h>

@@ -1,5 +1,5 @@
-// Worker threads for reads that may be slow: of files, of the store, of long texts. A user's slow reads delay only further
-// reads of that user, not those of others.
+// Worker threads for reads that may be slow: of files, of the store, of long texts. A user's slow reads delay only
+// further reads of that user, not those of others.
 #pragma once
 
 #include <condition_variable>
@@ -15,8 +15,8 @@
 namespace divvy {
 
 /// At most one task of a user runs at a time. The tasks of one user run in the order in which they were submitted, and
-/// users with waiting tasks are served in rotation. Tasks of kOwn run before those of users, and in parallel; one thread
-/// is kept free for them. A task must itself pass its result to the event loop.
+/// users with waiting tasks are served in rotation. Tasks of kOwn run before those of users, and in parallel; one
+/// thread is kept free for them. A task must itself pass its result to the event loop.
 class FairWorkers {
  public:
   /// The uid that stands for root and for the daemon itself.

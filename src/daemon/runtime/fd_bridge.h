@@ -1,5 +1,5 @@
-// Connects a channel (a byte stream within the session of an agent and its controller) with two file descriptors of this
-// process. Bytes read from one descriptor are sent on the channel; bytes from the channel are written to the other
+// Connects a channel (a byte stream within the session of an agent and its controller) with two file descriptors of
+// this process. Bytes read from one descriptor are sent on the channel; bytes from the channel are written to the other
 // descriptor, at the pace of its reader. Used on the loop's thread only.
 #pragma once
 
@@ -26,8 +26,8 @@ namespace divvy {
 class FdBridge : public std::enable_shared_from_this<FdBridge> {
  public:
   /// Reads `from` until its end and then ends the sending direction of the channel. Writes what the channel delivers to
-  /// `into`, and closes it when the peer ends its direction. Either may be absent; both may refer to one socket. No read
-  /// or write on them blocks, even if other processes switch the same open files to blocking mode.
+  /// `into`, and closes it when the peer ends its direction. Either may be absent; both may refer to one socket. No
+  /// read or write on them blocks, even if other processes switch the same open files to blocking mode.
   static std::shared_ptr<FdBridge> Make(boost::asio::io_context& loop, Descriptor from, Descriptor into);
   /// The same, for descriptors that a user has passed to this process.
   static std::shared_ptr<FdBridge> Make(boost::asio::io_context& loop, ForeignDescriptor from, ForeignDescriptor into);
@@ -49,8 +49,8 @@ class FdBridge : public std::enable_shared_from_this<FdBridge> {
   void DropUnread() { drops_unread_ = true; }
 
   /// Makes the bridge outlive its session. When the channel ends with the reason `over`, which means that the session
-  /// ended, the bridge keeps its descriptors until Rejoin or GiveUp. From now on it keeps all bytes that the peer may not
-  /// have received. `on_parted` is called each time the session ends.
+  /// ended, the bridge keeps its descriptors until Rejoin or GiveUp. From now on it keeps all bytes that the peer may
+  /// not have received. `on_parted` is called each time the session ends.
   void OutliveSession(std::string over, std::function<void()> on_parted);
   /// Ends a bridge that has outlived its session, with the reason `why`, because no new session will take it over.
   void GiveUp(std::string_view why);

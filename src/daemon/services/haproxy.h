@@ -36,25 +36,26 @@ class Haproxy {
   struct Ports {
     std::function<void(Duration, std::function<void()>)> after;
     std::function<void(bool is_warning, const std::string& line)> log;
-    /// Called when another HAProxy process has become the present one. `is_new`: it was just started, so all its servers
-    /// are in maintenance. Otherwise it ran before, and the states of its servers are unknown.
+    /// Called when another HAProxy process has become the present one. `is_new`: it was just started, so all its
+    /// servers are in maintenance. Otherwise it ran before, and the states of its servers are unknown.
     std::function<void(bool is_new)> on_fresh;
   };
 
   Haproxy(boost::asio::io_context& loop, Options options, Ports ports);
   ~Haproxy();
 
-  /// Takes over the HAProxy process that an earlier daemon has left, if there is one. Call once, before other functions.
+  /// Takes over the HAProxy process that an earlier daemon has left, if there is one. Call once, before other
+  /// functions.
   void Adopt();
   /// Tells all HAProxy processes of an earlier daemon, whose sockets are in this folder, to finish their requests and
   /// end. For a controller that does not lead any more.
   static void EndLeft(const std::string& directory);
   /// Configures the front for these services, which must have passed CheckService. Without services, HAProxy is ended.
-  /// Cheap if nothing has changed. A change takes effect at the earliest 2 s after the last one, and not before fewer than
-  /// 100 replaced processes still finish requests.
+  /// Cheap if nothing has changed. A change takes effect at the earliest 2 s after the last one, and not before fewer
+  /// than 100 replaced processes still finish requests.
   void Serve(const std::vector<FrontService>& services);
-  /// Fails with kLimitExceeded while too many HAProxy processes that were replaced because of changes by this user still
-  /// finish requests.
+  /// Fails with kLimitExceeded while too many HAProxy processes that were replaced because of changes by this user
+  /// still finish requests.
   Status CheckChange(std::int64_t uid) const;
   /// Reserves a port for IPv4 and IPv6, so that no other user can take it while no process listens. Fails if another
   /// process has it.

@@ -32,8 +32,8 @@ struct FrontService {
   std::int64_t uid = 0;              // Of the service's owner. All services of a user share one limit on connections.
 };
 
-/// Returns how many slots a service needs: for as many replicas as it may have, and for the additional ones that run for
-/// a while during an update or until they are drained.
+/// Returns how many slots a service needs: for as many replicas as it may have, and for the additional ones that run
+/// for a while during an update or until they are drained.
 std::int64_t SlotsOf(const wire::ServiceSettings& settings);
 /// Returns the backend of a service, such as "s_chat". The server in its slot 3 is "s_chat/r3".
 std::string BackendOf(std::string_view service);

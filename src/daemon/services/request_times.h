@@ -18,8 +18,8 @@
 
 namespace divvy {
 
-/// Counts times in milliseconds. The width of a bucket is at most 1/8 of its times. Times above 2^23 ms (2.3 h) count as
-/// 2^23 ms.
+/// Counts times in milliseconds. The width of a bucket is at most 1/8 of its times. Times above 2^23 ms (2.3 h) count
+/// as 2^23 ms.
 class LatencyHistogram {
  public:
   static constexpr std::size_t kPerOctave = 8;
@@ -29,8 +29,8 @@ class LatencyHistogram {
   void Add(std::int64_t ms) { ++counts_[BucketOf(ms)]; }
   void Add(const LatencyHistogram& other);
   std::uint64_t count() const;
-  /// Returns the time in seconds that this share (0 to 1) of the requests did not exceed, with an error of at most 1/16 of
-  /// it; nullopt if no request was counted.
+  /// Returns the time in seconds that this share (0 to 1) of the requests did not exceed, with an error of at most 1/16
+  /// of it; nullopt if no request was counted.
   std::optional<double> Quantile(double share) const;
   /// Returns how many took less than 2^octave ms. The cost is O(buckets).
   std::uint64_t CountBelow(int octave) const;
@@ -52,15 +52,16 @@ struct RequestLine {
   std::int64_t status = 0;       // 0: the client ended the request first.
   std::string_view termination;  // HAProxy's code: "--" is normal.
 
-  /// Returns true if the time of this request counts: a replica has answered it, or took longer than allowed. Answers of
-  /// the front itself, requests that the client has ended, and WebSockets do not count.
+  /// Returns true if the time of this request counts: a replica has answered it, or took longer than allowed. Answers
+  /// of the front itself, requests that the client has ended, and WebSockets do not count.
   bool has_latency() const;
 };
 /// The number of the file descriptor with which HAProxy inherits the pipe.
 inline constexpr int kFrontLogFd = 3;
 /// Returns the path of the pipe in the front's folder.
 std::string RequestPipeIn(const std::string& folder);
-/// Returns the path of the file that HAProxy gets as descriptor kFrontLogFd: the pipe, or /dev/null if there is no pipe.
+/// Returns the path of the file that HAProxy gets as descriptor kFrontLogFd: the pipe, or /dev/null if there is no
+/// pipe.
 std::string RequestLogIn(const std::string& folder);
 /// Returns the "log-format" of HAProxy's configuration that ParseRequestLine can parse.
 std::string_view RequestLogFormat();
@@ -115,8 +116,9 @@ class RequestTimes {
   /// Makes the folder, which must be private to this user, and the pipe, if they do not exist.
   Status Open(const std::string& folder);
   /// Reads what HAProxy has written, at most 1 MiB: about 20,000 requests. Returns how many lines were read. Lines of
-  /// HAProxy proxies that Keep was not called for are ignored. Requests count as ended at `now`, because HAProxy's clock
-  /// may differ. Only those in the first call, which ended while no daemon read, count at the time in their lines.
+  /// HAProxy proxies that Keep was not called for are ignored. Requests count as ended at `now`, because HAProxy's
+  /// clock may differ. Only those in the first call, which ended while no daemon read, count at the time in their
+  /// lines.
   std::size_t Read(Time now);
   /// From now on counts the requests of this HAProxy proxy, such as "s_chat"; Forget ends that.
   ServiceTimes& Keep(const std::string& proxy) { return services_[proxy]; }

@@ -1,7 +1,7 @@
 // Manages all services: their rows in the store, the jobs that are their replicas, and the front (the HAProxy process
-// for their ports). Several times a second it looks at the front's statistics and at the jobs, lets the ServiceScaler of
-// each service decide, and carries out the decisions. A replica's job is submitted in the same transaction as the row of
-// its service. Runs on the loop's thread.
+// for their ports). Several times a second it looks at the front's statistics and at the jobs, lets the ServiceScaler
+// of each service decide, and carries out the decisions. A replica's job is submitted in the same transaction as the
+// row of its service. Runs on the loop's thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -39,8 +39,8 @@ class ServiceHost {
     std::function<void(bool is_warning, const std::string& line)> log;
     /// Returns this user, a service's owner, with the user's present rights, for requests to the controller.
     std::function<Caller(const User& user)> caller_of;
-    /// Returns the IP address at which the jobs of a node can be reached; empty if it is unknown now. `node` is empty for
-    /// the controller's own node.
+    /// Returns the IP address at which the jobs of a node can be reached; empty if it is unknown now. `node` is empty
+    /// for the controller's own node.
     std::function<std::string(const std::string& node)> address_of;
     /// Performs `action`, "park" or "wake", on a job with GPU fractions.
     std::function<void(const JobRecord& record, const std::string& action, std::function<void(const Status&)> done)>
@@ -57,14 +57,15 @@ class ServiceHost {
   ServiceHost(boost::asio::io_context& loop, ControllerDriver& driver, Haproxy::Options options, Ports ports);
   ~ServiceHost();
 
-  /// Loads a row of the store. Call before Open. An unreadable row is reported in the log and stays in the store; then no
-  /// files of secrets are removed either.
+  /// Loads a row of the store. Call before Open. An unreadable row is reported in the log and stays in the store; then
+  /// no files of secrets are removed either.
   void LoadSetting(std::string_view key, std::string_view text);
   /// Call once the loop runs.
   void Open();
 
-  // Commands of users. `caller` is authenticated; each function checks whether it has the right to the change, and returns
-  // a message about what was done. The code that calls them must then wait until the change is stored (AfterCommit).
+  // Commands of users. `caller` is authenticated; each function checks whether it has the right to the change, and
+  // returns a message about what was done. The code that calls them must then wait until the change is stored
+  // (AfterCommit).
   /// Creates a service. Requires: `definition.spec` is complete and was checked as that of a job.
   Result<std::string> Create(wire::ServiceDefinition definition, const Caller& caller);
   Result<std::string> Update(const std::string& name, wire::ServiceDefinition definition, const Caller& caller);
@@ -86,10 +87,11 @@ class ServiceHost {
   /// Returns the times of a service's requests, or null.
   const ServiceTimes* TimesOf(const std::string& name) const;
   Result<wire::ServiceDetail> Show(const std::string& name, const Caller& caller) const;
-  /// Returns the service's settings and the specification that its replicas run now. Fails unless the caller is the owner
-  /// or an administrator, because the specification may hold secrets.
+  /// Returns the service's settings and the specification that its replicas run now. Fails unless the caller is the
+  /// owner or an administrator, because the specification may hold secrets.
   Result<wire::ServiceDefinition> DefinitionOf(const std::string& name, const Caller& caller) const;
-  /// Describes a job that is a replica: "replica 3 of service chat: ready; its health check fails". Empty for other jobs.
+  /// Describes a job that is a replica: "replica 3 of service chat: ready; its health check fails". Empty for other
+  /// jobs.
   std::string NoteOfJob(JobId job) const;
   std::string front_trouble() const { return front_.trouble(); }
 
@@ -145,8 +147,8 @@ class ServiceHost {
   Haproxy front_;
   RequestTimes times_;
   std::map<std::string, std::unique_ptr<Service>> services_;
-  // The states of HAProxy's servers as they were set last, by name such as "s_chat/r3". Servers that are missing here are
-  // in maintenance.
+  // The states of HAProxy's servers as they were set last, by name such as "s_chat/r3". Servers that are missing here
+  // are in maintenance.
   std::map<std::string, ServerState> servers_;
   bool are_servers_unknown_ = true;    // The states in the front may differ from `servers_`.
   std::map<JobId, std::string> ends_;  // How the jobs of replicas ended, while the rows of services still list them.

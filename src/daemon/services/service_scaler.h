@@ -55,8 +55,8 @@ struct ServiceAction {
   std::string reason;
 };
 
-/// Returns the sum of a metric over the ready replicas. A replica whose value is missing, negative or not a number counts
-/// with the mean of the other replicas. Returns nullopt if no replica has a value, and 0 if there is no replica.
+/// Returns the sum of a metric over the ready replicas. A replica whose value is missing, negative or not a number
+/// counts with the mean of the other replicas. Returns nullopt if no replica has a value, and 0 if there is no replica.
 std::optional<double> SumOfMetric(const std::vector<std::optional<double>>& of_ready);
 
 class ServiceScaler {
@@ -64,8 +64,8 @@ class ServiceScaler {
   /// `kept` must outlive the object; only this class and the caller that carries out its actions change it.
   ServiceScaler(wire::KeptService& kept, Time now);
 
-  /// Decides what to do now and returns the actions. Cost: O(replicas log replicas). Afterwards TakeChanged returns true
-  /// if the row of the service must be stored again.
+  /// Decides what to do now and returns the actions. Cost: O(replicas log replicas). Afterwards TakeChanged returns
+  /// true if the row of the service must be stored again.
   std::vector<ServiceAction> Step(const ServiceFacts& facts);
   bool TakeChanged() { return std::exchange(is_changed_, false); }
 
@@ -88,7 +88,8 @@ class ServiceScaler {
   /// Tells whether the replicas report the metric by which the service is scaled, if its settings name one.
   void OnMetric(bool is_known);
 
-  /// Returns the state of the service: "cold", "parked", "starting", "hot", "updating", "canary", "failing", "deleting".
+  /// Returns the state of the service: "cold", "parked", "starting", "hot", "updating", "canary", "failing",
+  /// "deleting".
   std::string StateName() const;
   /// The present problem; empty if there is none.
   std::string Note() const;
@@ -98,7 +99,8 @@ class ServiceScaler {
   double last_wake_s() const { return last_wake_s_; }
   /// Returns true if the replica was told to wake and is not awake yet.
   bool IsWaking(std::int64_t replica) const;
-  /// Returns true if no replica is ready. Requests may then be waiting in the front, so Step should be called again soon.
+  /// Returns true if no replica is ready. Requests may then be waiting in the front, so Step should be called again
+  /// soon.
   bool HasNoReady() const;
   void AddEvent(const std::string& text, Time now);
 
@@ -151,7 +153,7 @@ class ServiceScaler {
   bool is_metric_missing_ = false;
   int failures_ = 0;  // Consecutive failures of replicas.
   int canary_failures_ = 0;
-  int canary_refusals_ = 0;  // Consecutive refused submissions of canary replicas, which do not speak against the revision.
+  int canary_refusals_ = 0;  // Consecutive refused submissions of canary replicas; not failures of the revision.
   Time canary_retry_at_ = kNoTime;
   Time retry_at_ = kNoTime;
   Time observed_at_ = kNoTime;

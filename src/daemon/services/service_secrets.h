@@ -1,6 +1,6 @@
 // The tokens and certificates of services. Of a token, only the hash is stored. HAProxy reads hashes of tokens, and
-// certificates with their keys, from files in the front's folder, which only the daemon's user can read. The name of such
-// a file is derived from its content, so that new content changes HAProxy's configuration.
+// certificates with their keys, from files in the front's folder, which only the daemon's user can read. The name of
+// such a file is derived from its content, so that new content changes HAProxy's configuration.
 #pragma once
 
 #include <set>
@@ -18,8 +18,8 @@ constexpr std::size_t kMostTokens = 16;
 /// Where the secrets of services are.
 struct SecretPlace {
   std::string folder;
-  /// A secret that all controllers of the cluster share. Certificates are encrypted with it in the store. Empty if there
-  /// is only one controller.
+  /// A secret that all controllers of the cluster share. Certificates are encrypted with it in the store. Empty if
+  /// there is only one controller.
   std::string cluster_secret;
 };
 

@@ -23,8 +23,8 @@ class ShareJournal {
   static constexpr int kAtOnce = 10;
   static constexpr Duration kOneMoreEvery = std::chrono::minutes(1);
 
-  /// Returns the events between the last state and `state`, the keeper's new one. The first appearance of a tenant is an
-  /// event only if the tenant is not on its planned GPU.
+  /// Returns the events between the last state and `state`, the keeper's new one. The first appearance of a tenant is
+  /// an event only if the tenant is not on its planned GPU.
   std::vector<ShareEvent> Follow(const wire::KeeperState& state, Time now);
 
  private:

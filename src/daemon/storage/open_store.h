@@ -13,17 +13,18 @@
 namespace divvy {
 
 /// Opens the store at `url` ([store] url of divvy.toml): if empty, the file divvy.db in the state folder; otherwise a
-/// PostgreSQL database, which then belongs to the cluster whose id is in the file "cluster-id" of the state folder (created
-/// if it does not exist). Fails with kFailedPrecondition if the URL has a password and other users can read the
-/// configuration file. `lease`: the epoch of this controller's lease, for PostgreSQL. `followed`: see PostgresOptions.
+/// PostgreSQL database, which then belongs to the cluster whose id is in the file "cluster-id" of the state folder
+/// (created if it does not exist). Fails with kFailedPrecondition if the URL has a password and other users can read
+/// the configuration file. `lease`: the epoch of this controller's lease, for PostgreSQL. `followed`: see
+/// PostgresOptions.
 Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places, std::int64_t lease,
                                          std::shared_ptr<FollowedJobs> followed = nullptr);
-/// Opens the PostgreSQL database `url` for reading only, while another controller leads and writes to it. `followed`: see
-/// PostgresOptions. Fails like OpenStore.
+/// Opens the PostgreSQL database `url` for reading only, while another controller leads and writes to it. `followed`:
+/// see PostgresOptions. Fails like OpenStore.
 Result<std::unique_ptr<Store>> OpenReadStore(const std::string& url, const RuntimePaths& places,
                                              std::shared_ptr<FollowedJobs> followed);
-/// Returns an object that reads new changes of jobs from the database `url`. Does not connect yet. Fails like OpenStore if
-/// the configuration is wrong.
+/// Returns an object that reads new changes of jobs from the database `url`. Does not connect yet. Fails like OpenStore
+/// if the configuration is wrong.
 Result<std::unique_ptr<StoreFollower>> OpenFollower(const std::string& url, const RuntimePaths& places);
 
 /// Returns an object for the lease in the database `url`, which at most one controller (the leader) has. Sets

@@ -1,6 +1,6 @@
-// The controller's usage history. For each GPU, node and job, ring buffers in memory hold the values of the last seconds
-// and means over longer steps; older values are in blocks in the file samples.db. Used on the loop's thread; the file
-// has its own thread. If the disk is full or broken, history is lost and nothing else.
+// The controller's usage history. For each GPU, node and job, ring buffers in memory hold the values of the last
+// seconds and means over longer steps; older values are in blocks in the file samples.db. Used on the loop's thread;
+// the file has its own thread. If the disk is full or broken, history is lost and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ namespace divvy {
 class MetricStore {
  public:
   struct Options {
-    std::string path;       // Empty: nothing is kept on disk.
-    Bytes most;             // The limit on the size of the file.
-    Duration keep_jobs{0};  // How long jobs are kept after their end; 0: indefinitely.
+    std::string path;                  // Empty: nothing is kept on disk.
+    Bytes most;                        // The limit on the size of the file.
+    Duration keep_jobs{0};             // How long jobs are kept after their end; 0: indefinitely.
     samples::Second flush_every = 60;  // Seconds between two writes to the file.
-    samples::Second every = 1;  // Seconds between two samples of a node.
+    samples::Second every = 1;         // Seconds between two samples of a node.
   };
   struct Ports {
     std::function<void(std::function<void()>)> post;  // Runs a task on the loop's thread.
@@ -44,8 +44,8 @@ class MetricStore {
 
   /// Adds a sample of a node or of the cluster as a whole. `now` is the controller's time.
   void Add(const samples::Snapshot& snapshot, samples::Second now);
-  /// Adds metrics that a job has reported by a request instead of a line of its output (ReportedMetrics). They are stored
-  /// with the next sample of the job's node, if the job was ever sampled there.
+  /// Adds metrics that a job has reported by a request instead of a line of its output (ReportedMetrics). They are
+  /// stored with the next sample of the job's node, if the job was ever sampled there.
   void AddSaid(std::uint64_t job, const std::vector<samples::Reading>& readings, samples::Second now);
   /// Writes all open blocks to disk and waits until that is done.
   void Close();
@@ -57,12 +57,12 @@ class MetricStore {
     std::vector<samples::Reading> readings;
     const std::map<std::string, double>* own = nullptr;  // Metrics that a job reports itself; null for other subjects.
   };
-  /// Returns the mean of a metric over the last `seconds` sampled seconds of one subject (a GPU, a node, a job); nullopt
-  /// if the subject has no recent sample (see Latest).
+  /// Returns the mean of a metric over the last `seconds` sampled seconds of one subject (a GPU, a node, a job);
+  /// nullopt if the subject has no recent sample (see Latest).
   std::optional<double> MeanOf(const samples::Subject& subject, samples::Metric metric, samples::Second seconds,
                                samples::Second now) const;
-  /// Returns the last value of a metric that the job itself reports; nullopt if the job has never reported it, or has no
-  /// recent sample (see Latest).
+  /// Returns the last value of a metric that the job itself reports; nullopt if the job has never reported it, or has
+  /// no recent sample (see Latest).
   std::optional<double> OwnOf(const samples::Subject& job, const std::string& name, samples::Second now) const;
   /// Returns the newest sample of every subject with a recent one: not older than 30 s plus two sampling periods.
   std::map<samples::Subject, Newest> Latest(samples::Second now) const;
@@ -92,8 +92,8 @@ class MetricStore {
     samples::Second step = 1;
     std::vector<Series> series;  // Ordered by subject; a job on several nodes is one series.
   };
-  /// Answers a question about the history. `shape` is called with the answer on the file's thread, where slow work such as
-  /// formatting is possible; it returns a function, which is then called on the loop's thread.
+  /// Answers a question about the history. `shape` is called with the answer on the file's thread, where slow work such
+  /// as formatting is possible; it returns a function, which is then called on the loop's thread.
   void Ask(Question question, samples::Second now, std::function<std::function<void()>(Result<Answer>)> shape);
   /// How much each job has used, by the period's begin and by job.
   using Uses = std::map<samples::Second, std::map<std::uint64_t, samples::JobUse>>;
@@ -108,8 +108,8 @@ class MetricStore {
   /// Reads how much all jobs, also ended ones, have used in the stretch of time `of`, and the texts about ended jobs.
   /// `done` is called later on the loop's thread.
   void AskUses(const Stretch& of, std::function<void(Uses, Kept)> done);
-  /// Reads how much one job has used from each time in `since` until `until` (exclusive). `done` gets one result for each
-  /// element of `since`, later on the loop's thread.
+  /// Reads how much one job has used from each time in `since` until `until` (exclusive). `done` gets one result for
+  /// each element of `since`, later on the loop's thread.
   void AskUsesOf(std::uint64_t job, std::vector<samples::Second> since, samples::Second until,
                  std::function<void(std::vector<samples::JobUse>)> done);
   /// By job and name: the last value of each number that a job reported. A job that reported none is left out.

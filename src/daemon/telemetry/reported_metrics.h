@@ -1,6 +1,7 @@
 // Metrics that reach the controller otherwise than with the samples of a job's node: from `divvy metrics --add`, and
 // from `divvy run`, which reads the output that it prints. They are kept until the samples of the same seconds arrive
-// from the job's node, because an agent's samples are ten seconds late, and the seconds of a job must be stored in order.
+// from the job's node, because an agent's samples are ten seconds late, and the seconds of a job must be stored in
+// order.
 #pragma once
 
 #include <cstdint>

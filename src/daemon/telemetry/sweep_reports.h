@@ -1,6 +1,6 @@
-// Passes the metrics that trials of hyperparameter sweeps report to the controller. They come from samples of all nodes;
-// after a start of the daemon, also from the logs of trials that ran while no daemon read them. Used on the loop's
-// thread.
+// Passes the metrics that trials of hyperparameter sweeps report to the controller. They come from samples of all
+// nodes; after a start of the daemon, also from the logs of trials that ran while no daemon read them. Used on the
+// loop's thread.
 #pragma once
 
 #include <functional>

@@ -21,8 +21,8 @@ struct JobInFull;
 struct WasteAnswer;
 }  // namespace wire
 
-/// Replaces each absolute path in `text` by "...". A quoted path ends at the last quote of the same kind in the text, since
-/// users may choose paths with quotes in them. A path without quotes ends at the next space.
+/// Replaces each absolute path in `text` by "...". A quoted path ends at the last quote of the same kind in the text,
+/// since users may choose paths with quotes in them. A path without quotes ends at the next space.
 std::string WithoutPaths(std::string_view text);
 
 class JobPrivacy {

@@ -11,9 +11,9 @@
 
 namespace divvy {
 
-/// Returns the ids of the selected jobs in ascending order without duplicates. Without words in `select`, these are the live
-/// jobs that pass its filters. With words, they are the jobs that the words name, of all users, as far as they pass the
-/// filters that are set. Fails with kInvalidArgument or kNotFound, naming the wrong word.
+/// Returns the ids of the selected jobs in ascending order without duplicates. Without words in `select`, these are the
+/// live jobs that pass its filters. With words, they are the jobs that the words name, of all users, as far as they
+/// pass the filters that are set. Fails with kInvalidArgument or kNotFound, naming the wrong word.
 Result<std::vector<JobId>> SelectIds(ControllerDriver& driver, LabelCache& labels, const wire::JobSelector& select,
                                      const Caller& caller);
 

@@ -48,8 +48,8 @@ wire::JobInFull InFull(wire::JobDetail detail, const JobRecord& record, const Fi
 /// The present GPUs of a job with GPU fractions, as the keeper reported them last; a null `tenant` means that it is not
 /// there yet. Returns nullopt for a job with whole GPUs, or one that does not run.
 std::optional<wire::ShareView> ShareViewOf(const JobRecord& record, const wire::KeptTenant* tenant);
-/// Marks the displayed data of a disconnected node as old. `absence` is the text of Controller::DisconnectReason; if it is
-/// empty, the node is connected and nothing is done.
+/// Marks the displayed data of a disconnected node as old. `absence` is the text of Controller::DisconnectReason; if it
+/// is empty, the node is connected and nothing is done.
 void MarkAbsent(const std::string& absence, std::string& state, std::string& note);
 wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, const wire::KeptTenant* tenant,
                               const GpuFacts& gpu);
@@ -59,7 +59,8 @@ std::string ShareSentences(const wire::ShareView& share);
 std::string WhereItIs(const wire::ShareView& share);
 /// Returns the fraction as a number from 0 to 1.
 double PartOfWhole(GpuShare share);
-/// Returns why a job waits or what it does; the job must not have ended. `find` gives the names of the jobs that block it.
+/// Returns why a job waits or what it does; the job must not have ended. `find` gives the names of the jobs that block
+/// it.
 wire::WhyView WhyOf(const JobRecord& record, const core::Explanation& explanation, const Reason& reason,
                     const FindOutcome& find, Time now, std::optional<wire::ShareView> share = {});
 wire::WhyView WhyFinal(const JobRecord& record, const FindOutcome& find, Time now);

@@ -26,8 +26,8 @@ class WasteActor {
   }
   ~WasteActor() { *is_alive_ = false; }
 
-  /// Schedules, for each job that has ended, the search for waste in its run. It takes place when all samples of the job
-  /// have arrived.
+  /// Schedules, for each job that has ended, the search for waste in its run. It takes place when all samples of the
+  /// job have arrived.
   void OnDurable(const Effects& effects);
   /// Compares the samples of the jobs with the rules, and reports and acts on the waste that it finds. Call once a
   /// second.

@@ -1,6 +1,7 @@
 // Finds running jobs that waste their GPUs: compares the samples of each with the rules (samples/waste.h) every ten
-// seconds. Used on the loop's thread. What was reported about a job, including warnings, is kept in the store. Samples of
-// running jobs from before the daemon's start come from samples.db (waste_past.h), and so do the losses of ended jobs.
+// seconds. Used on the loop's thread. What was reported about a job, including warnings, is kept in the store. Samples
+// of running jobs from before the daemon's start come from samples.db (waste_past.h), and so do the losses of ended
+// jobs.
 #pragma once
 
 #include <cstdint>
@@ -78,8 +79,8 @@ class WasteTracker {
   const WasteRules& rules() const { return rules_; }
   /// Returns true if the job's last run is over and was long enough to be judged.
   bool JudgesEnded(const JobRecord& record) const;
-  /// Returns findings about the last run of an ended job, and the requests that would have been enough. `use` and `detail`
-  /// are from the samples since CountsFrom.
+  /// Returns findings about the last run of an ended job, and the requests that would have been enough. `use` and
+  /// `detail` are from the samples since CountsFrom.
   std::vector<wire::WasteFinding> OfEnded(const JobRecord& record, const samples::JobUse& use,
                                           const samples::RunDetail& detail, const Controller& controller) const;
 
@@ -115,8 +116,8 @@ class WasteTracker {
   std::map<JobId, wire::KeptWaste> kept_;  // As stored.
 };
 
-/// Returns true if the job holds GPU fractions. The samples then have one value for all GPUs of the job on a node, which
-/// comes from its processes.
+/// Returns true if the job holds GPU fractions. The samples then have one value for all GPUs of the job on a node,
+/// which comes from its processes.
 bool IsSeenAsOne(const JobRecord& record);
 /// The cost of these GPU-hours on the job's GPU model; nullopt if no prices are set.
 std::optional<double> CostOf(double gpu_hours, const JobRecord& record, const Controller& controller);

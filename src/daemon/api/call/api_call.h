@@ -30,7 +30,7 @@ struct ApiCall {
   JobPrivacy privacy = {};       // Decides what the caller sees of other users' jobs.
   // How many seconds old the state is that the answer shows; empty: it is the present one (see LeaseKeeper::may_act).
   std::string age = {};
-  std::string asked = {};        // Optional. The body for the audit log, if it must differ from `request`.
+  std::string asked = {};  // Optional. The body for the audit log, if it must differ from `request`.
 
   void Send(int status, std::string body) const {
     constexpr int kForbidden = 403;
@@ -59,8 +59,8 @@ struct ApiCall {
   }
 };
 
-/// Sends `answer` once all changes applied so far are durable. If they cannot be stored, refuses the call with the error.
-/// Moves from `call`.
+/// Sends `answer` once all changes applied so far are durable. If they cannot be stored, refuses the call with the
+/// error. Moves from `call`.
 template <typename Message>
 void AnswerAfterCommit(ControllerDriver& driver, ApiCall& call, Message answer) {
   driver.AfterCommit([call = std::make_shared<ApiCall>(std::move(call)), answer = std::move(answer)](
@@ -68,8 +68,8 @@ void AnswerAfterCommit(ControllerDriver& driver, ApiCall& call, Message answer) 
                      ControllerDriver::IfNotStored::kReport);
 }
 
-/// Answers a call for a change. If `done` is an error, refuses the call with it. Otherwise sends its text once all changes
-/// applied so far are durable, as AnswerAfterCommit does.
+/// Answers a call for a change. If `done` is an error, refuses the call with it. Otherwise sends its text once all
+/// changes applied so far are durable, as AnswerAfterCommit does.
 void AnswerMessage(ControllerDriver& driver, ApiCall& call, const Result<std::string>& done);
 
 }  // namespace divvy

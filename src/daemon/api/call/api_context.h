@@ -25,8 +25,8 @@ class CallReader {
  public:
   explicit CallReader(const ApiPorts& ports) : ports_(ports) {}
 
-  /// Runs `read` on another thread, where it may use only the store and LabelCache::OfStored, and then the function that
-  /// it returns on the loop's thread, to answer the call. Moves from `call`.
+  /// Runs `read` on another thread, where it may use only the store and LabelCache::OfStored, and then the function
+  /// that it returns on the loop's thread, to answer the call. Moves from `call`.
   void Read(ApiCall& call, std::function<FinishCall()> read);
   /// Does the same. If `is_quick`, both functions run at once on the loop's thread.
   void ReadUnless(bool is_quick, ApiCall& call, std::function<FinishCall()> read);

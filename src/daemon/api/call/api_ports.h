@@ -55,14 +55,14 @@ struct RemoteAccess {
 struct ApiPorts {
   std::function<std::string(std::int64_t uid)> user_name;
   std::function<void()> shut_down;
-  /// Returns start time (in clock ticks), user and command of a live process, for the rules by which administrators ignore
-  /// processes on GPUs; nullopt if there is no such process.
+  /// Returns start time (in clock ticks), user and command of a live process, for the rules by which administrators
+  /// ignore processes on GPUs; nullopt if there is no such process.
   std::function<std::optional<IgnoredProcess>(std::int64_t pid)> look_up_process;
-  /// Runs `work` for this user on a thread for slow reads, and then the function that it returns on the loop's thread. The
-  /// work of one user runs in order, and in parallel with that of other users (runtime/fair_workers.h).
+  /// Runs `work` for this user on a thread for slow reads, and then the function that it returns on the loop's thread.
+  /// The work of one user runs in order, and in parallel with that of other users (runtime/fair_workers.h).
   std::function<void(std::int64_t uid, std::function<std::function<void()>()> work)> read;
-  /// Optional. Returns true if a user is in a group, because teams may consist of groups. May query the network, so results
-  /// are cached for half a minute.
+  /// Optional. Returns true if a user is in a group, because teams may consist of groups. May query the network, so
+  /// results are cached for half a minute.
   Admins::IsInGroup is_in_group;
   /// Optional. Looks up a user that jobs can run as. Null: any name is accepted.
   std::function<std::optional<User>(const std::string& name)> find_user;

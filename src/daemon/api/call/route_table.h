@@ -18,7 +18,7 @@ enum class RouteKind {
   kChange,    // Changes something that is stored.
   kUnstored,  // Changes only processes, so it works while the database cannot be reached.
   kQuestion,  // Changes nothing; a POST because its parameters are in the body.
-  kOwnJob,  // A job's report about itself, which needs no audit entry.
+  kOwnJob,    // A job's report about itself, which needs no audit entry.
 };
 
 class RouteTable {

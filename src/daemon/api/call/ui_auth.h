@@ -43,8 +43,8 @@ class UiAuth {
          std::shared_ptr<Audit> audit, Wishes wishes, Ports ports);
 
   /// Call at the daemon's start. Listens where divvy.toml says, or at the port of the last start, which browsers have
-  /// bookmarked. Ends the sessions over plain HTTP, unless the service manager kept the port since they were started, so
-  /// that no other process can have received their secrets.
+  /// bookmarked. Ends the sessions over plain HTTP, unless the service manager kept the port since they were started,
+  /// so that no other process can have received their secrets.
   Status Open();
 
   /// Handles page files, login and logout, and refuses requests that fail the checks. Returns true if it has answered

@@ -20,7 +20,8 @@ class JobDetailRoutes {
  public:
   JobDetailRoutes(ApiContext& api, RouteTable& table);
 
-  /// Sets a function that returns a note about a job for `divvy why`, or an empty text. Services use it for their replicas.
+  /// Sets a function that returns a note about a job for `divvy why`, or an empty text. Services use it for their
+  /// replicas.
   void SetNotes(std::function<std::string(JobId job)> note_of) { note_of_ = std::move(note_of); }
 
  private:
