@@ -155,7 +155,7 @@ void Audit::Write(const Entry& entry) {
   line.push_back('\n');
   if (size_ + line.size() > most_bytes_) TurnOver();
   const ssize_t written = ::write(fd_, line.data(), line.size());
-  // A partial line, as on a full disk, is removed.
+  // If only a part of the line was written, as on a full disk, that part is removed again.
   if (written < static_cast<ssize_t>(line.size())) {
     static_cast<void>(!::ftruncate(fd_, static_cast<off_t>(size_)));
     return;
@@ -170,7 +170,7 @@ void Audit::TurnOver() {
     static_cast<void>(
         ::rename((path_ + "." + std::to_string(age - 1)).c_str(), (path_ + "." + std::to_string(age)).c_str()));
   }
-  // If the file is already gone, an earlier attempt stopped half-way.
+  // If the file is missing, an earlier attempt has renamed it and then failed to create the new one.
   const bool is_aside = ::rename(path_.c_str(), (path_ + ".1").c_str()) == 0 || errno == ENOENT;
   const int fresh = is_aside ? ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
   if (fresh < 0) return;  // The old file continues to grow: too long is better than lost.
