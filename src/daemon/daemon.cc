@@ -72,8 +72,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// How long a controller that runs alone waits for the lease of one that has just ended.
 constexpr std::size_t kMostIdentity = std::size_t{64} << 10;  // Bytes of identity.pem.
+/// How long a controller that runs alone waits for the lease of one that has just ended.
 constexpr Duration kAwaitsLease = std::chrono::seconds(5);
 constexpr Duration kBetweenConnects = std::chrono::milliseconds(500);
 /// With several controllers, an agent notices within seconds that this one hangs.
@@ -117,7 +117,7 @@ class Daemon {
     log_.Write(LogLevel::kInfo, "event=up pid=" + std::to_string(::getpid()) + " home=" + LogQuoted(places_.state));
     loop_.run();
   }
-  /// So that another controller can take it at once.
+  /// Gives the lease back, so that another controller can take it at once.
   void GiveLeaseBack() {
     lease_thread_.reset();
     if (keeper_) keeper_->Release();
@@ -140,12 +140,12 @@ class Daemon {
   Status TakeLease();
   /// Starts this program again in this process: no state of a controller that no longer leads is left. Any thread.
   [[noreturn]] void StartAgain();
-  /// The address of this controller for others.
+  /// Returns the address at which other machines reach this controller.
   HostPort OwnAddress() const;
   Status CheckHasNoOwnJobs(const std::vector<JobRecord>& live) const;
-  /// The controller of the configuration, without jobs. Any thread.
+  /// Returns a new Controller object with the settings of the configuration and without jobs. Any thread.
   Result<std::unique_ptr<Controller>> MakeController() const;
-  /// The present state in the database, for reads while this controller stands by. Any thread.
+  /// Returns a copy of the state in the database, to answer requests while this controller is a standby. Any thread.
   Result<std::shared_ptr<StateCopy>> CopyState(FollowThread& follow, const StandbyReads::Ports::Read& read);
   Status Recover();
   std::string LatestText() const { return std::to_string(clock_.Latest().time_since_epoch().count()); }
@@ -928,7 +928,8 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
   loop_.run();
   reads->Close();
   readers_ = std::make_unique<FairWorkers>();
-  readers_->Do(FairWorkers::kOwn, [ended = std::move(reads)]() mutable { ended.reset(); });  // Its thread may be at work.
+  readers_->Do(FairWorkers::kOwn,
+               [ended = std::move(reads)]() mutable { ended.reset(); });  // Its thread may be at work.
   followed_ = follow->Stop();
   signals_.cancel();
   loop_.restart();

@@ -353,8 +353,7 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
     growth::OwnedNode node;
     if (const auto offer = offer_of.find({request.provider, request.shape}); offer != offer_of.end())
       node.offer = offer->second;
-    if (!node.offer)
-      continue;  // A node whose shape was removed from the configuration; only the provisioner counts it.
+    if (!node.offer) continue;  // The node's shape was removed from divvy.toml; only the provisioner counts it.
     node.room = feed.catalogue->offers()[*node.offer].node;
     node.created = request.requested;
     node.ready = std::max(provisioner.ExpectedReady(request), now);

@@ -33,7 +33,7 @@ std::map<std::string, Provisioner::Spending> TeamSpending(const TeamRegistry& te
 std::optional<Money> TeamMoneyLeft(const TeamRegistry& teams,
                                    const std::map<std::string, Provisioner::Spending>& spending, std::string_view team);
 
-/// What is remembered about a provider's node from one decision to the next.
+/// Facts about a provider's node that are remembered from one decision to the next.
 struct NodeMemory {
   Time idle_since = kNever;          // kNever: jobs run on it.
   std::vector<JobId> requested_for;  // Some of the jobs for which it was requested.

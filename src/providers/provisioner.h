@@ -33,7 +33,7 @@
 
 namespace divvy::providers {
 
-/// What an administrator has set for a provider (divvy providers enable, disable, drain). Stored.
+/// The mode that an administrator has set for a provider (divvy providers enable, disable, drain). Stored.
 enum class ProviderMode {
   kAsConfigured,
   kDisabled,  // No new nodes; idle ones are returned.
@@ -46,7 +46,7 @@ struct Call {
   std::uint64_t number = 0;
   Kind kind = Kind::kList;
   std::string provider;
-  std::string token;     // Of the node's request; for a node without a row, as listed. Empty for kList.
+  std::string token;     // The token of the node's request; for a node without a row, as listed. Empty for kList.
   std::string instance;  // Only for kDestroy: the node's id. Empty: the node that was created for the token, if any.
 };
 

@@ -17,7 +17,7 @@
 
 namespace divvy {
 
-/// What a job's labels request: notifications, and what to do if the job wastes its GPUs.
+/// The requests in a job's labels: for notifications, and for an action if the job wastes its GPUs.
 struct JobWish {
   std::optional<NotifyWish> notify;
   WasteAction on_waste = WasteAction::kNone;  // --on-waste

@@ -37,7 +37,7 @@ class ProviderHost {
     std::function<void(Duration, std::function<void()>)> after;
     const Log* log = nullptr;
     std::string divvy;                     // The path of this program.
-    std::function<TokenLine()> join_line;  // What an agent needs to join, without the token's id and secret.
+    std::function<TokenLine()> join_line;  // The data with which an agent joins, without the token's id and secret.
     std::string folder;                    // HOME of the providers' programs: the daemon's state folder.
   };
 
@@ -107,8 +107,8 @@ class ProviderHost {
   std::map<std::string, providers::NodeMemory> memory_;
   std::map<std::string, Time> away_since_;
   std::map<JobId, providers::Unused> unused_;
-  // What jobs want of nodes on demand, by job or by array as a whole. A job is in at most one of the next three; every
-  // waiting job is in one of them after the next ScanWishes.
+  // The wishes of jobs for nodes on demand, by job or by array as a whole. A job is in at most one of the next three;
+  // every waiting job is in one of them after the next ScanWishes.
   std::map<JobId, GrowthWishes> wishes_;         // The wishes that are known.
   std::map<JobId, JobId> unread_;                // To be read: job or array, and the job whose specification has them.
   std::set<JobId> unreadable_;                   // Jobs and arrays whose specifications cannot be read.

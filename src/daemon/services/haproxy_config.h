@@ -29,7 +29,7 @@ struct FrontService {
   std::string tokens;       // The path of the file with the hashes of the service's tokens. Empty: it has no tokens.
   double canary_share = 0;  // Above 0: this share of the requests goes to a second backend, with as many slots.
   std::int64_t canary_revision = 0;  // A new canary changes the configuration, so HAProxy's counters start at 0 again.
-  std::int64_t uid = 0;              // Of the service's owner. All services of a user share one limit on connections.
+  std::int64_t uid = 0;              // The service's owner. All services of a user share one limit on connections.
 };
 
 /// Returns how many slots a service needs: for as many replicas as it may have, and for the additional ones that run

@@ -1,4 +1,4 @@
-// The tokens and certificates of services. Of a token, only the hash is stored. HAProxy reads hashes of tokens, and
+// The tokens and certificates of services. Only the hash of a token is stored. HAProxy reads hashes of tokens, and
 // certificates with their keys, from files in the front's folder, which only the daemon's user can read. The name of
 // such a file is derived from its content, so that new content changes HAProxy's configuration.
 #pragma once

@@ -1,5 +1,5 @@
 // Finds running jobs that waste their GPUs: compares the samples of each with the rules (samples/waste.h) every ten
-// seconds. Used on the loop's thread. What was reported about a job, including warnings, is kept in the store. Samples
+// seconds. Used on the loop's thread. Reports and warnings about a job are kept in the store. Samples
 // of running jobs from before the daemon's start come from samples.db (waste_past.h), and so do the losses of ended
 // jobs.
 #pragma once

@@ -37,7 +37,7 @@ class CallReader {
   std::uint64_t next_ = 1;
 };
 
-/// What all routes use. Used on the loop's thread only, except where a member allows other threads.
+/// The objects that all routes use. Used on the loop's thread only, except where a member allows other threads.
 struct ApiContext {
   ControllerDriver& driver;
   Node& node;

@@ -13,7 +13,7 @@
 
 namespace divvy {
 
-/// What a POST request does. GET requests only read.
+/// The effect of a POST request. GET requests only read.
 enum class RouteKind {
   kChange,    // Changes something that is stored.
   kUnstored,  // Changes only processes, so it works while the database cannot be reached.
