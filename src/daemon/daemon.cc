@@ -118,7 +118,7 @@ class Daemon {
     log_.Write(LogLevel::kInfo, "event=up pid=" + std::to_string(::getpid()) + " home=" + LogQuoted(places_.state));
     loop_.run();
   }
-  /// So that another controller can take it at once.
+  /// Gives the lease back, so that another controller can take it at once.
   void GiveLeaseBack() {
     lease_thread_.reset();
     if (keeper_) keeper_->Release();
@@ -141,10 +141,10 @@ class Daemon {
   Status TakeLease();
   /// Starts this program again in this process: no state of a controller that no longer leads is left. Any thread.
   [[noreturn]] void StartAgain();
-  /// The address of this controller for others.
+  /// Returns the address at which other machines reach this controller.
   HostPort OwnAddress() const;
   Status CheckHasNoOwnJobs(const std::vector<JobRecord>& live) const;
-  /// The controller of the configuration, without jobs. Any thread.
+  /// Returns a new Controller object with the settings of the configuration and without jobs. Any thread.
   Result<std::unique_ptr<Controller>> MakeController() const;
   /// The present state in the database, for reads while this controller stands by. Any thread.
   Result<std::shared_ptr<StateCopy>> CopyState(FollowThread& follow);

@@ -26,7 +26,7 @@
 
 namespace divvy {
 
-/// Starts nothing: a copy has no node.
+/// The launcher of a copy, which refuses to start jobs.
 class NoLaunches final : public Launcher {
  public:
   Status Launch(const LaunchRequest&) override { return Unreachable("this controller stands by"); }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kMostOffered = 4'096;
 constexpr std::uint64_t kMostImagined = 1'000'000;
 
-/// "H100-80GB" has 80 GiB; 0 if the name does not say it.
+/// Returns the memory that a GPU model's name contains: 80 GiB for "H100-80GB"; 0 if the name does not say it.
 Bytes MemoryIn(const std::string& model) {
   const std::string name = ToLower(model);
   const std::size_t end = name.rfind("gb");
@@ -81,7 +81,7 @@ const core::ResourceRequest& RequestIn(const Scheduler& scheduler, JobId entry) 
   return state.requests[state.classes[state.waiting.at(entry).job_class].key.request];
 }
 
-/// The first alternative that a shape can hold; the first if none can.
+/// Returns the first alternative of the request that fits on a shape; the first alternative if none fits on any.
 const placement::Shape& ShapeFor(const core::TaskGroup& group, const growth::Catalogue& catalogue) {
   for (const placement::Shape& shape : group.alternatives) {
     for (const growth::Offer& offer : catalogue.offers()) {
@@ -91,7 +91,7 @@ const placement::Shape& ShapeFor(const core::TaskGroup& group, const growth::Cat
   return group.alternatives.front();
 }
 
-/// The entries of one class that further nodes could start.
+/// The waiting jobs and arrays of one job class that could start on further nodes.
 struct WaitingClass {
   std::vector<JobId> entries;  // In queue order, at most kJobsKept.
   std::uint32_t jobs = 0;
@@ -357,7 +357,7 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
     growth::OwnedNode node;
     if (const auto offer = offer_of.find({request.provider, request.shape}); offer != offer_of.end())
       node.offer = offer->second;
-    if (!node.offer) continue;  // Its shape is no longer in the configuration. The provisioner still counts it.
+    if (!node.offer) continue;  // The node's shape was removed from divvy.toml; only the provisioner counts it.
     node.room = feed.catalogue->offers()[*node.offer].node;
     node.created = request.requested;
     node.ready = std::max(provisioner.ExpectedReady(request), now);
@@ -374,12 +374,12 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
       if (const auto known = memory.find(request.node); known != memory.end())
         node.idle_since = known->second.idle_since;
     } else if (request.state == NodeState::kJoined && index && !controller.DisconnectReason(request.node).empty()) {
-      // Its agent will probably be back soon.
+      // The node's agent is disconnected and will probably be back soon, so the node counts as one that is coming.
       node.phase = growth::NodePhase::kComing;
       for (const core::RunningTask& task : state.nodes[*index].placements)
         placement::Take(node.room, task.shape, task.place);
     } else if (request.state == NodeState::kJoined) {
-      // It takes no work: an administrator's command, or a defect. It has no room, but can be returned.
+      // The node takes no jobs, because of an administrator's command or a defect. It has no room, but can be returned.
       node.phase = growth::NodePhase::kReady;
       const auto node_class = node.room.model;
       node.room = placement::NodeState();

@@ -1,5 +1,5 @@
-// Describes the controller's waiting jobs and nodes to the decision about nodes (engine/growth), and the shapes of the
-// providers to the controller.
+// Collects the waiting jobs and the nodes as input for engine/growth, which decides which nodes to request from
+// providers; and describes the shapes (kinds of nodes) that providers offer to the controller.
 #pragma once
 
 #include <map>
@@ -17,13 +17,14 @@
 
 namespace divvy::providers {
 
-/// The nodes that providers offer, as if they existed: requests that fit on them are not impossible
-/// (Scheduler::SetOffers). Several of each shape, as far as the limits allow, so that gangs fit.
+/// Returns a scheduler with the nodes that providers offer, as if these existed. Jobs that fit on them are not refused
+/// as impossible (Scheduler::SetOffers). There are several nodes of each shape, as far as the limits allow, so that
+/// jobs on several nodes fit too.
 std::shared_ptr<const Scheduler> OfferedNodes(const std::vector<Provider>& providers,
                                               const std::vector<PoolRow>& pools);
 
-/// The cost of nodes for the jobs of a team and of the teams below it, by name of the team. Lists all teams with a
-/// limit or a cost.
+/// Returns what nodes of providers cost for the jobs of each team and of the teams below it, by the team's name.
+/// Contains all teams that have a limit on cost or have caused some.
 std::map<std::string, Provisioner::Spending> TeamSpending(const TeamRegistry& teams, const Provisioner& provisioner,
                                                           Time now);
 struct TeamMoney {
@@ -36,37 +37,39 @@ std::optional<TeamMoney> TeamMoneyLeft(const TeamRegistry& teams,
                                        const std::map<std::string, Provisioner::Spending>& spending,
                                        std::string_view team);
 
-/// Memory about a joined node between decisions.
+/// Facts about a provider's node that are remembered from one decision to the next.
 struct NodeMemory {
-  Time idle_since = kNever;          // kNever: it has jobs.
-  std::vector<JobId> requested_for;  // Some of the jobs.
+  Time idle_since = kNever;          // kNever: jobs run on it.
+  std::vector<JobId> requested_for;  // Some of the jobs for which it was requested.
 };
 
-/// A job for which nodes were returned unused.
+/// About a job for which nodes were requested and returned without having run a job.
 struct Unused {
   int times = 0;
-  Time not_before = kNoTime;
+  Time not_before = kNoTime;  // No further node is requested for the job before this time.
 };
 
 struct GrowthFeed {
   growth::GrowthInput input;
   std::shared_ptr<const growth::Catalogue> catalogue;  // Of `input`.
-  std::vector<std::vector<JobId>> jobs;                // By demand: some of its entries, the first in the queue first.
-  std::map<JobId, std::size_t> demand_of;              // By entry: at most kJobsKept of each demand.
-  std::vector<std::string> nodes;                      // By OwnedNode::id: the node's name.
+  // A demand is a group of waiting jobs (or arrays) with equal requests, by its index in `input`.
+  std::vector<std::vector<JobId>> jobs;    // By demand: some of its jobs or arrays, in the order of the queue.
+  std::map<JobId, std::size_t> demand_of;  // By job or array: its demand. At most kJobsKept of each demand.
+  std::vector<std::string> nodes;          // By OwnedNode::id: the node's name.
 };
 inline constexpr std::size_t kJobsKept = 1'000;
 
-/// A submission that is not made: what would its nodes be?
+/// A job that is not submitted, for which a decision shall tell which nodes would be requested (divvy submit
+/// --dry-run).
 struct Imagined {
-  JobId id;  // Not the id of a job.
+  JobId id;  // An id that no job has.
   const JobSpec* spec = nullptr;
   std::uint64_t elements = 0;  // 0: a single job.
 };
 
-/// Collects the input of a decision. `memory`: by node name. `wishes`: of jobs, or of arrays as a whole; for jobs that
-/// are not listed, no node is requested, because they may rule it out. The demand of `imagined` is the last. Cost:
-/// linear in the nodes, running jobs and job classes, and in the waiting jobs.
+/// Collects the input of a decision. `memory`: by node name. `wishes`: what jobs (or arrays as a whole) want of nodes
+/// on demand; for jobs that are missing there, no node is requested, because their wishes may forbid it. The demand of
+/// `imagined` is the last one. Cost: linear in the nodes, running jobs and job classes, and in the waiting jobs.
 GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provisioner,
                          const std::map<std::string, NodeMemory>& memory, const std::map<JobId, Unused>& unused,
                          const std::map<JobId, GrowthWishes>& wishes, Time now,

@@ -13,7 +13,7 @@
 
 namespace divvy::providers {
 
-/// A row's key is this and the token.
+/// The key of a row in the store is this prefix and the request's token.
 inline constexpr std::string_view kRequestPrefix = "providers.request.";
 
 enum class NodeState {
@@ -29,7 +29,7 @@ std::string_view Name(NodeState state);
 struct NodeRequest {
   std::string token;     // 32 hexadecimal digits. The provider creates at most one node for it.
   std::string node;      // Its name in divvy.
-  std::string provider;  // This and the next four: as of the request, whatever the configuration says later.
+  std::string provider;  // This and the next four are as configured at the time of the request.
   std::string shape;
   int gpus = 0;
   Money hourly;
@@ -37,13 +37,13 @@ struct NodeRequest {
   std::string team;  // The team of the jobs that it was requested for, which pays for it. Optional.
   std::string set;   // The token of the first node of the same set. They are created together or not at all.
   NodeState state = NodeState::kRequested;
-  std::string instance;                  // The provider's id of it. Empty: not known yet.
-  std::vector<std::string> join_tokens;  // Ids of the tokens with which its agent may join.
+  std::string instance;                  // The provider's id of the node. Empty: not known yet.
+  std::vector<std::string> join_tokens;  // Ids of the tokens with which the node's agent may join.
   Time requested = kNoTime;
   Time booting = kNoTime;
   Time joined = kNoTime;
-  /// Until then a call that may have been made could still create it. kNoTime: there is no call with an unknown
-  /// outcome.
+  /// Until this time, a call to the provider whose outcome is unknown could still create the node. kNoTime: there is no
+  /// such call.
   Time unsure_until = kNoTime;
   bool was_used = false;   // It has run a job.
   bool is_forced = false;  // It is being returned without waiting for the end of its jobs.
@@ -54,10 +54,11 @@ struct NodeRequest {
 
 /// One line per field: a key and the rest of the line.
 std::string FormatRequest(const NodeRequest& request);
-/// Returns nothing if the text is not a valid row. Unknown keys are ignored.
+/// Parses the text of a row. Returns nullopt if it is not valid. Unknown keys are ignored.
 std::optional<NodeRequest> ParseRequest(std::string_view token, std::string_view text);
 
-/// Returns the cost of the node from `from` until `until`, in whole billing periods since its request, if it exists.
+/// Returns what the node costs from `from` until `until`, if it exists. Each billing period since the request counts as
+/// a whole.
 Money CostBetween(const NodeRequest& request, Time from, Time until);
 
 }  // namespace divvy::providers

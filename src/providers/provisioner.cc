@@ -14,11 +14,12 @@ constexpr std::string_view kSpentPrefix = "providers.spent.";
 constexpr std::string_view kTeamSpentPrefix = "providers.team_spent.";
 constexpr std::size_t kLongestError = 400;
 constexpr std::size_t kMostStrangers = 10'000;
-/// Lists of a provider with nodes that come or go.
+/// The time between two lists of a provider while nodes of it are being created or destroyed.
 constexpr Duration kListOften = 5s;
-/// Lists of a provider without nodes: only for nodes that nobody requested.
+/// A provider without nodes is listed less often by this factor, only to find nodes that nobody requested.
 constexpr int kListSeldom = 10;
-/// Absence from lists counts if two of them lack the node, and the later one began this long after the first.
+/// A node counts as missing at its provider if this many lists lack it, and the last of them began long enough after
+/// the first.
 constexpr int kMissingLists = 2;
 constexpr Duration kMissingFor = 30s;
 
@@ -37,7 +38,7 @@ std::string Amount(Money money) {
   return text;
 }
 
-/// "670 1250000": a month and millionths.
+/// Parses "670 1250000": the number of a month, and an amount of money in millionths.
 std::optional<std::pair<std::int64_t, Money>> SpentIn(std::string_view text) {
   const auto words = SplitWords(text);
   const auto month = words.size() == 2 ? ParseInteger(words[0]) : std::nullopt;
@@ -285,7 +286,7 @@ void Provisioner::OnNodes(const std::set<std::string>& connected, const std::set
   }
 }
 
-// Jobs may have been placed there before, so it counts as busy until the next OnNodes.
+// Jobs may have been placed on the node before it was cordoned, so it counts as busy until the next OnNodes.
 void Provisioner::OnActed(std::string_view node) {
   const NodeRequest* request = FindNode(node);
   if (request == nullptr || request->state != NodeState::kDraining) return;
@@ -299,7 +300,8 @@ void Provisioner::Fail(State& state, const std::string& error, Time now) {
   state.down_until = now + Backoff(++state.failures);
 }
 
-// The only way to the end: also a node that may never have been created is destroyed, and listed.
+// Every node ends this way. Even one that may never have been created is destroyed, and lists must then show that it is
+// gone.
 void Provisioner::Destroy(NodeRequest& request, std::string why, Time now) {
   if (request.state == NodeState::kDestroying) return;
   const bool is_late = request.state == NodeState::kRequested || request.state == NodeState::kBooting;
@@ -377,7 +379,7 @@ void Provisioner::OnCreated(NodeRequest& request, const Answer& answer, Time now
     Keep(request);
     return;
   }
-  // The call has ended now. An earlier one may take effect later still.
+  // Until this time, the call that has just ended may still take effect; an earlier call perhaps for longer.
   if (const Provider* provider = FindProvider(request.provider)) {
     request.unsure_until = std::max(watch.unsure_before, now + LatenessOf(*provider));
     Keep(request);
@@ -398,7 +400,7 @@ void Provisioner::OnDestroyed(NodeRequest& request, const Answer& answer, Time n
     return;
   }
   watch.destroyed_at = now;
-  // It is destroyed again if it is still listed then.
+  // If the node is still listed at that time, it is destroyed once more.
   watch.retry_at = now + Backoff(++watch.failures);
   state.list_at = std::min(state.list_at, now);
 }
@@ -408,7 +410,7 @@ void Provisioner::OnListed(State& state, const std::string& provider, const Answ
     state.last_error = "list: " + OneLine(answer.error).substr(0, kLongestError);
     state.last_error_at = now;
     state.list_at = now + Backoff(++state.list_failures);
-    // As long as its nodes are not known, nothing is created there.
+    // While a provider's nodes cannot be listed, no nodes are created there.
     const Provider* failing = FindProvider(provider);
     if (!state.was_listed && failing != nullptr) state.down_until = state.list_at + failing->timeout;
     return;
@@ -475,7 +477,7 @@ void Provisioner::OnListed(State& state, const std::string& provider, const Answ
     Watch& watch = watches_[token];
     if (listed_tokens.contains(token)) {
       watch.missing = 0;
-      // Destroyed, and listed by a later list: the provider has not done it.
+      // The node is in a list that began after the call to destroy it, so the provider has not destroyed it.
       if (watch.destroyed_at != kNoTime && began > watch.destroyed_at) watch.destroyed_at = kNoTime;
       continue;
     }
@@ -615,7 +617,7 @@ void Provisioner::StepOf(NodeRequest& request, Step& step, Time now) {
         return Destroy(request, "its provider cannot list its nodes", now);
       const Time due = std::max(watch.retry_at, state.down_until);
       if (due > now) return WakeAt(due);
-      // After a restart, or an error: what exists is listed before anything else is created.
+      // After a restart or an error, the provider's nodes are listed before another node is created.
       if (!state.was_listed || state.calls >= kCallsAtOnce) return;
       const bool may_exist = request.unsure_until != kNoTime;
       if (!may_exist && (!provider->is_enabled || state.mode != ProviderMode::kAsConfigured))
@@ -632,7 +634,7 @@ void Provisioner::StepOf(NodeRequest& request, Step& step, Time now) {
       return Send(step, {0, Call::Kind::kCreate, request.provider, request.token, ""}, now);
     }
     case NodeState::kBooting: {
-      // After a restart, a list says first whether it still waits at the provider.
+      // After a restart, a list must first show whether the node still waits at the provider.
       if (!state.was_listed) return;
       const bool waited_too_long = watch.pending_at > request.booting + kMostPending;
       const Time limit = std::max(request.booting, watch.pending_at) + BootLimit(request);
@@ -652,7 +654,7 @@ void Provisioner::StepOf(NodeRequest& request, Step& step, Time now) {
         step.acts.push_back(
             {request.is_forced ? NodeAct::Kind::kEmpty : NodeAct::Kind::kCordon, request.node, request.why});
       else if (watch.has_acted && !watch.is_busy) Destroy(request, request.why, now);
-      // Nobody is there to stop the jobs.
+      // The node's agent is not connected, so it cannot stop the jobs.
       else if (watch.has_acted && request.is_forced && SilentAt(watch) <= now) Destroy(request, request.why, now);
       else if (watch.has_acted && request.is_forced) WakeAt(SilentAt(watch));
       return;
@@ -662,7 +664,7 @@ void Provisioner::StepOf(NodeRequest& request, Step& step, Time now) {
       if (request.unsure_until == kNoTime && request.instance.empty() && !watch.is_called)
         return watch.is_registered ? void() : Forget(request.token, now);
       if (watch.is_called || provider == nullptr) return;
-      // It was destroyed. Now a list must show that, once no earlier call can create it.
+      // The node was destroyed. A list must show that, after the time in which an earlier call could still create it.
       if (watch.destroyed_at != kNoTime) return;
       if (watch.retry_at > now) return WakeAt(watch.retry_at);
       if (state.calls >= kCallsAtOnce) return;
@@ -677,7 +679,7 @@ Provisioner::Step Provisioner::TakeStep(Time now) {
   if (started_at_ == kNoTime) started_at_ = now;
   std::vector<std::string> tokens;
   for (const auto& [token, request] : requests_) tokens.push_back(token);
-  // A step of one may change others of its set, or remove its own row.
+  // A step of one request may change other requests of its set, or remove its own row.
   for (const std::string& token : tokens) {
     if (NodeRequest* request = Find(token)) StepOf(*request, step, now);
   }

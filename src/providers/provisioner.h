@@ -34,7 +34,7 @@
 
 namespace divvy::providers {
 
-/// How an administrator has set a provider (divvy providers). Stored.
+/// The mode that an administrator has set for a provider (divvy providers enable, disable, drain). Stored.
 enum class ProviderMode {
   kAsConfigured,
   kDisabled,  // No new nodes; idle ones are returned.
@@ -47,8 +47,8 @@ struct Call {
   std::uint64_t number = 0;
   Kind kind = Kind::kList;
   std::string provider;
-  std::string token;     // Not for lists. For a node without a row: as listed.
-  std::string instance;  // To destroy; empty: whatever was created for the token.
+  std::string token;     // The token of the node's request; for a node without a row, as listed. Empty for kList.
+  std::string instance;  // Only for kDestroy: the node's id. Empty: the node that was created for the token, if any.
 };
 
 /// A node as a provider lists it.
@@ -56,16 +56,16 @@ struct ListedNode {
   std::string token;
   std::string instance;
   bool is_pending = false;  // It waits at the provider, such as in Slurm's queue.
-  Time ends_at = kNever;    // The provider will remove it then.
+  Time ends_at = kNever;    // When the provider will remove the node.
 };
 
 struct Answer {
   std::string error;              // Empty: the call succeeded.
-  std::string instance;           // The created node's.
-  std::vector<ListedNode> nodes;  // The listed ones with this cluster's tag.
+  std::string instance;           // For kCreate: the id of the created node.
+  std::vector<ListedNode> nodes;  // For kList: the nodes with this cluster's tag.
 };
 
-/// An action of the caller on a node of divvy. Acts may be repeated.
+/// Something that the caller must do in the controller to a node that has joined. An act may be repeated.
 struct NodeAct {
   enum class Kind {
     kCordon,  // It takes no new jobs.
@@ -81,55 +81,60 @@ class Provisioner {
  public:
   using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
   static constexpr std::size_t kMostRequests = 10'000;
-  /// A request that was sent to a provider may take effect for so long after its program has ended: as long as its
-  /// calls may take, and this at most.
+  /// After a provider's program has ended, its call may still take effect for as long as the provider's calls may take,
+  /// but no longer than this.
   static constexpr Duration kLateness = std::chrono::minutes(2);
-  /// A node whose agent was not connected for this long can be gone. Also after a restart, so that agents reconnect.
+  /// A node may count as gone only if its agent has not been connected for this long, also after a restart of the
+  /// controller, so that agents have time to reconnect.
   static constexpr Duration kSilence = std::chrono::seconds(30);
   /// Jobs on a node whose provider is about to remove it are stopped this long before, by their own signal.
   static constexpr Duration kWarning = std::chrono::minutes(2);
   /// A node may wait at the provider for this long before it starts.
   static constexpr Duration kMostPending = std::chrono::hours(24);
-  /// Calls to create or destroy at one time, per provider.
+  /// The limit on simultaneous calls to create or destroy, per provider.
   static constexpr int kCallsAtOnce = 8;
   /// After this many failed calls for a node, it is given up.
   static constexpr int kMostFailures = 4;
 
   explicit Provisioner(std::vector<Provider> providers);
 
-  /// Returns whether the row is one of this class. An unreadable row is skipped; its node counts as unrequested.
+  /// Loads a row of the store. Returns true if it belongs to this class. An unreadable row is skipped; its node then
+  /// counts as one without a row (see rule 3).
   bool LoadSetting(std::string_view key, std::string_view text);
 
   // --- Commands. Each takes effect with the next TakeStep.
 
-  /// Requests nodes of one set: all or none. `draw_token` returns 32 random hexadecimal digits; `is_name_taken` knows
-  /// other nodes. Returns the nodes' names. Fails with kLimitExceeded at a limit of the provider, and with
-  /// kFailedPrecondition if it takes no requests.
+  /// Requests nodes that are needed together: all or none of them. `draw_token` returns 32 random hexadecimal digits.
+  /// `is_name_taken` returns true if another node has that name. Returns the names of the requested nodes. Fails with
+  /// kLimitExceeded at a limit of the provider, and with kFailedPrecondition if the provider takes no requests.
   using Shapes = std::vector<std::pair<std::string, std::string>>;  // Provider and shape, by name.
   Result<std::vector<std::string>> Request(const Shapes& nodes, const std::function<std::string()>& draw_token,
                                            const std::function<bool(const std::string&)>& is_name_taken, Time now,
                                            const std::string& team = {});
-  /// Returns the node: when its jobs have ended, or at once if it `is_forced`. No effect if it is being returned.
+  /// Starts to return the node to its provider: when its jobs have ended, or at once if `is_forced`. Does nothing if
+  /// the node is already being returned.
   void Return(std::string_view node, std::string why, bool is_forced, Time now);
   Status SetMode(std::string_view provider, ProviderMode mode, Time now);
-  /// The provider's nodes are as listed: list soon.
+  /// Lets the provider's nodes be listed soon, instead of at the next regular time.
   void ListSoon(std::string_view provider);
 
   // --- Facts
 
-  /// A join token was made for the node. Returns the request's row, which must be durable before the token is used.
+  /// Records that a join token with this id was made for the node of request `token`. Returns the request's row, which
+  /// must be durable before the join token is used.
   Setting AddJoinToken(std::string_view token, std::string id);
-  /// Returns the request for which `join_token` was made; null: for none.
+  /// Returns the request for whose node `join_token` was made; null if there is none.
   const NodeRequest* RequestOfJoinToken(std::string_view join_token) const;
-  /// The agent of the node has joined. `problem`: how it differs from what was requested; empty: not at all.
+  /// Call when the agent of the node has joined. `problem`: how the node differs from what was requested; empty if it
+  /// does not differ.
   void OnJoined(std::string_view node, const std::string& problem, Time now);
-  /// Tells which nodes have a connected agent, which nodes run jobs, and which are registered: the request of a node
-  /// that is gone is kept until the node is not registered any more.
+  /// Tells which nodes have a connected agent, which nodes run jobs, and which are registered with the controller. The
+  /// request of a node that is gone is kept until the node is no longer registered.
   void OnNodes(const std::set<std::string>& connected, const std::set<std::string>& busy, Time now,
                const std::set<std::string>& registered = {});
-  /// An act for the node was carried out.
+  /// Call when an act (see NodeAct) for the node was carried out.
   void OnActed(std::string_view node);
-  /// The answer to a call that TakeStep returned.
+  /// Call with the provider's answer to a call that TakeStep returned.
   void OnAnswer(std::uint64_t call, const Answer& answer, Time now);
 
   struct Step {
@@ -137,8 +142,9 @@ class Provisioner {
     std::vector<Call> calls;
     std::vector<NodeAct> acts;
   };
+  /// Returns what the caller must do now: first make the rows durable, then perform the calls and acts.
   Step TakeStep(Time now);
-  /// When TakeStep has something to do without another event.
+  /// Returns the time at which TakeStep must be called if nothing else happens before.
   Time next_wakeup() const { return wakeup_; }
 
   // --- Views
@@ -165,9 +171,10 @@ class Provisioner {
   };
   /// Returns the spending of all teams that have nodes, or had some in this month. Cost: linear in the nodes.
   std::map<std::string, Spending> TeamSpending(Time now) const;
-  /// When the node should take jobs.
+  /// Returns when the node is expected to be ready for jobs.
   Time ExpectedReady(const NodeRequest& request) const;
 
+  /// For tests: returns which of the class's invariants is violated, or an empty text.
   std::string CheckInvariants() const;
 
  private:
@@ -185,7 +192,7 @@ class Provisioner {
     Time connected_at = kNoTime;  // When it was connected last.
     bool is_registered = false;
     bool is_busy = false;
-    bool must_act = true;    // Its act is due (again, after a restart).
+    bool must_act = true;    // The act for `state` is due; after a restart, it is repeated.
     bool has_acted = false;  // The act for `state` was carried out.
   };
   struct Stranger {
@@ -212,6 +219,7 @@ class Provisioner {
     std::int64_t month = 0;                     // See MonthOf.
     Money spent;                                // In that month, by nodes that are gone.
   };
+  /// A call that was not answered yet.
   struct Sent {
     Call call;
     Time at = kNoTime;

@@ -52,9 +52,10 @@ constexpr Duration kLookAtKeyEvery = std::chrono::hours(1);
 constexpr std::size_t kSessionBytes = 16;
 /// The number of connection attempts before a first join in the background is given up.
 constexpr int kFirstDials = 5;
-/// With several controllers, one that hangs must not delay the search for the leader.
+/// Time limits of connection attempts with several controllers: one that hangs must not delay the search for the
+/// leader.
 constexpr DialPatience kSearchPatience{std::chrono::seconds(2), std::chrono::seconds(3)};
-/// For a foreground caller that reconnects after a restart of the controller.
+/// How long a foreground job waits for its caller, who reconnects after a restart of the controller.
 constexpr Duration kAwaitsCallers = std::chrono::seconds(10);
 
 struct Flags {

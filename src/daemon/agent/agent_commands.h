@@ -13,18 +13,20 @@
 
 namespace divvy {
 
-/// `spec` belongs to a LaunchCommand or AdoptCommand. `live` is the record that a TimeLimitCommand is about. Limits are
-/// sent as durations, since the clocks of the two machines may differ.
+/// Converts a command to a message. `spec`: the job's specification, for a LaunchCommand or AdoptCommand. `live`: the
+/// job's record, for a TimeLimitCommand. Limits are sent as durations, since the clocks of the two machines may differ.
 wire::AgentCommand MessageOf(const NodeCommand& command, const JobSpec* spec, const JobRecord* live);
-/// Returns the command in the message, with its specification; nullopt for a message that is no command for the node's
-/// runs (look, renewed).
+/// A command in a message from the controller, with the specification of its job if the message has one.
 struct ReceivedCommand {
   NodeCommand command;
   std::shared_ptr<const JobSpec> spec;
 };
+/// Returns the command in a message; nullopt if the message is about something else than a run, such as "look at the
+/// GPUs".
 std::optional<ReceivedCommand> CommandOf(wire::AgentCommand message);
 
-/// The part of a specification that an agent has for a run that it did not launch: how to stop it.
+/// Returns a specification that only says how to stop the run. An agent uses it for runs whose full specification it
+/// does not have, because an earlier agent process launched them.
 JobSpec TermsOf(const wire::AgentRun& run);
 
 std::string_view WordOf(RunVanished how);

@@ -145,7 +145,7 @@ void AgentJobsListener::Refuse(Descriptor connection, int status, const std::str
     char asked[4096];
     while (ReceiveForeign(fd, asked, sizeof asked, MSG_DONTWAIT).size > 0) {
     }
-    // Fits into a fresh socket's buffer; a failure is ignored.
+    // The answer fits into the buffer of a new socket, so this does not block; a failure is ignored.
     static_cast<void>(!::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   });
 }

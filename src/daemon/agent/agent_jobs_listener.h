@@ -25,9 +25,10 @@ class FdBridge;
 
 class AgentJobsListener {
  public:
-  static constexpr std::size_t kMost = 256;
-  static constexpr std::size_t kMostOfOne = 64;
-  /// The limit on clients that get an error message; others are closed without one.
+  static constexpr std::size_t kMost = 256;      // Connections in total.
+  static constexpr std::size_t kMostOfOne = 64;  // Connections of one user.
+  /// The limit on refused clients that are being sent an error message. Further refused connections are closed without
+  /// a message.
   static constexpr std::size_t kMostRefused = 64;
 
   struct Ports {

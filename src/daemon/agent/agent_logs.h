@@ -1,6 +1,6 @@
-// Job output on an agent: sends the controller the pieces that it asks for (also of the lists of steps), and removes
-// logs that were kept long enough. Files are read and removed on other threads, so that a file server that does not
-// answer blocks neither the agent nor the logs of other users. Everything else runs on the loop's thread.
+// Job output on an agent's node: sends pieces of output files and of lists of steps to the controller when it asks for
+// them, and removes old logs. Files are read and removed on other threads, so that a file server that does not answer
+// blocks neither the agent nor the logs of other users. Everything else runs on the loop's thread.
 #pragma once
 
 #include <functional>
@@ -32,9 +32,9 @@ class AgentLogs {
             Ports ports);
 
   using Told = std::function<void(wire::AgentAnswer answer, std::string bytes)>;
-  /// `told` is called later, on the loop's thread.
+  /// Answers a question of the controller. `told` is called with the answer later, on the loop's thread.
   void Answer(const wire::AgentQuestion& question, Told told);
-  /// Starts a round now, and one every hour.
+  /// Starts to remove old logs, now and then every hour.
   void RemoveOldLogs();
 
  private:

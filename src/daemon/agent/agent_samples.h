@@ -1,5 +1,5 @@
-// Samples of an agent's node on their way to the controller. They are sent in batches of ten seconds, or each second
-// while they are being viewed. While the controller is not connected, the last ten minutes are kept.
+// Sends the samples of an agent's node to the controller, in batches of ten seconds, or each second while somebody
+// views them. While the controller is not connected, the samples of the last ten minutes are kept.
 #pragma once
 
 #include <deque>
@@ -19,6 +19,7 @@ class AgentSamples {
   /// `send` receives the bytes of EncodeSnapshots and returns false if they cannot be sent now.
   explicit AgentSamples(std::function<bool(const std::string& bytes)> send) : send_(std::move(send)) {}
 
+  /// Adds the sample of a second. `is_watched`: somebody views samples, so it is sent at once.
   void Add(samples::Snapshot snapshot, bool is_watched);
   std::size_t kept() const { return kept_.size(); }
 

@@ -55,7 +55,7 @@ void AgentSession::OnDialFailed(const Error& error, bool is_final) {
 Duration AgentSession::Pause() {
   const Duration pause = backoff_.Next();
   if (!has_standbys_ || pause <= kLongestSearchPause) return pause;
-  // Still random.
+  // The shortened pause is random as well, so that agents do not connect all at once.
   return kLongestSearchPause / 2 + pause % (kLongestSearchPause / 2);
 }
 
@@ -136,7 +136,7 @@ void AgentSession::OnBytes(std::string_view bytes) {
     if (!*frame) break;
     if (const Status taken = OnFrame(**std::move(frame)); !taken) return Lose(taken.error().message);
   }
-  // Acknowledgements have made room. The session may end because of the frames that are sent now.
+  // Acknowledged bytes have made room, so streams may send again. Sending may fail and end the session.
   if (const auto channels = channels_) channels->Wake();
   Flush();
 }
@@ -209,7 +209,7 @@ Status AgentSession::OnWelcome(std::string_view text) {
   if (!welcome.is_resumed) {
     DIVVY_CHECK(BeginSession(std::move(welcome)));
   } else if (!has_session_ || !link_.Attach(welcome.received)) {
-    // The controller remembers another session; both sides start a new one.
+    // The controller has kept another session than the agent, so both sides start a new one.
     has_session_ = false;
     EndChannels();
     ++sessions_;

@@ -1,7 +1,9 @@
 // The agent's side of the protocol with its controller: sends Hello, executes commands, sends reports and heartbeats.
-// It stops the node's jobs when the lease has ended, if that was agreed. The node uses it as its controller.
+// If the controller has given the node a lease, it stops the node's jobs when the lease ends without contact. To the
+// agent's node it stands for the controller (ControllerPort).
 //
-// A state machine over ports: connections, timers, disk and node are passed in, so that a test can replace them all.
+// A state machine without I/O of its own: connections, timers, disk and node are passed in as functions (Ports), so
+// that a test can replace them all.
 //
 //   waiting --dial--> dialling --stream--> greeting --Welcome--> welcome
 //      ^------------------ after any failure ------------------------'
@@ -28,7 +30,7 @@
 
 namespace divvy {
 
-/// The reason with which the streams of a session end together with it.
+/// The reason that streams are given when they end because their session has ended.
 inline constexpr std::string_view kSessionOver = "the session with the controller is over";
 
 class AgentSession final : public ControllerPort {
@@ -45,13 +47,14 @@ class AgentSession final : public ControllerPort {
     NodeCommandPort* node = nullptr;
     /// Sets the key of the gang whose node allocation is launched next. Null if there are no gangs.
     std::function<void(JobId job, std::uint32_t attempt, std::string key)> set_gang_key;
-    /// Optional. Stores a user's right by name (RightText) before any action as that user.
+    /// Optional. Stores the signed right to run jobs as `user` (in the format of RightText), before any action as that
+    /// user.
     std::function<void(const User& user, const std::string& right)> learn_right;
     std::function<Status(bool was_rebooted)> adopt_runs;  // Called once, at the first Welcome.
     std::function<void()> reconcile;                      // Called at each later Welcome that begins a session.
     /// Optional. Receives all GPUs of this node that tenants must not use now.
     std::function<void(const std::vector<wire::WithheldGpu>&)> withhold;
-    std::function<void(GpuSet)> look;  // Answered by OnGpusObserved.
+    std::function<void(GpuSet)> look;  // Starts to probe these GPUs; OnGpusObserved must follow.
     std::function<void()> stop_all;    // Called repeatedly while all jobs must stop.
     /// Reads the requested data and calls `done` on the loop's thread, at once or later. Null: questions are not
     /// answered.
@@ -100,7 +103,8 @@ class AgentSession final : public ControllerPort {
   void OnDialFailed(const Error& error, bool is_final);
   /// Sends heartbeats and checks the lease. Call several times per heartbeat interval.
   void Tick();
-  /// Reports the present state of the GPUs if connected: on every change, and at least every ten seconds.
+  /// Takes the present state of the GPUs. While connected, reports it if it has changed or was last reported ten
+  /// seconds ago.
   void Glance(const std::vector<GpuObservation>& seen);
   /// Sends bytes of EncodeSnapshots. Returns false if they were not sent and may be retried. If the controller takes no
   /// samples, they count as sent.
@@ -109,7 +113,7 @@ class AgentSession final : public ControllerPort {
   bool is_watched() const { return is_watched_; }
   /// Sets the reason why this node cannot take jobs; empty: none. Reported when it changes, and in every session.
   void SetTrouble(const std::string& what);
-  /// Tells the controller that this agent will use another certificate.
+  /// Tells the controller that this agent will use another certificate, the one with this fingerprint.
   void Renew(const std::string& fingerprint);
 
   /// The streams of the session; null if there is no session or the controller accepts no streams.
@@ -188,7 +192,7 @@ class AgentSession final : public ControllerPort {
   Link link_;
   std::shared_ptr<Channels> channels_;
   bool has_standbys_ = false;  // Several controllers are known.
-  bool takes_found_ = false;   // The controller decides about runs that it did not name.
+  bool takes_found_ = false;   // The controller wants reports about runs that are not in its Welcome.
   bool takes_samples_ = true;  // As reported by the controller last.
   bool is_watched_ = false;
   bool has_session_ = false;

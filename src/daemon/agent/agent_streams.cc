@@ -111,7 +111,7 @@ bool AgentStreams::GoOn(Channels& channels, std::uint64_t number, const wire::Ch
   if (bridge && !bridge->Rejoin(channels, number, is_input ? 0 : purpose.received, first)) {
     channels.Reset(number, wire::kStreamsGone);
   } else if (!bridge) {
-    // The stream was over, and all of it had been delivered.
+    // The stream had ended, and all its bytes had been delivered to the caller.
     channels.Accept(number, {});
     channels.Send(number, first);
     channels.End(number);
@@ -150,7 +150,7 @@ void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire
     });
   } else {
     bridge->OnOver([this, job, stream, own = bridge.get()](const std::string&) {
-      // Over before the launch: a later launch must use other streams.
+      // The stream has ended before the job was launched, so the launch must not use these streams.
       if (stream == 2) node_.DropStreams(job);
       OnOver(job, stream, own);
     });

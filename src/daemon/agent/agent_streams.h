@@ -1,6 +1,6 @@
-// The agent's end of streams: the pipes of foreground jobs and the terminals of jobs on this node, which users see on
-// the controller's machine. Connections of jobs to the controller are in agent_jobs_listener.h. Used on the loop's
-// thread only.
+// The agent's end of streams between a job on this node and a user on the controller's machine: the standard streams of
+// foreground jobs, and terminals of jobs. Connections of jobs to the controller are in agent_jobs_listener.h. Used on
+// the loop's thread only.
 #pragma once
 
 #include <array>
@@ -36,11 +36,12 @@ class AgentStreams {
 
  private:
   void OnStream(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
-  /// Returns false if the job has no streams here.
+  /// Joins a channel of a caller that has reconnected with the job's streams. Returns false if the job has none here.
   bool GoOn(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   void OnParted(JobId job);
   void GiveUp(JobId job);
-  /// Schedules removal for when all of the job's pipes are over. Requires: they are known.
+  /// Schedules the removal of the job's entry in `pipes_`, once all of the job's pipes are closed. Requires: there is
+  /// such an entry.
   void ForgetLater(JobId job);
   void OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   /// The caller of a foreground job has detached from its terminal: tells the caller, and ends the streams.
@@ -53,17 +54,17 @@ class AgentStreams {
   /// best with sockets.
   enum class Kind { kPipe, kSocket };
   using Joined = std::pair<Descriptor, std::shared_ptr<FdBridge>>;
-  /// Creates a pair of connected descriptors, joins one with the channel, and returns the other for the job. Returns
-  /// none if no descriptor is left; the channel is then reset.
-  /// `first` is sent first on the channel of an input.
-  /// `held` receives a copy of the end that we read.
+  /// Creates a pair of connected descriptors, joins one with the channel, and returns the other for the job. If the
+  /// process has no free file descriptor, resets the channel and returns a closed one. `first` is sent first on the
+  /// channel of an input. `held` receives a copy of the end from which the agent reads.
   Joined MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind, std::string_view first = {},
                   Descriptor* held = nullptr);
 
   boost::asio::io_context& loop_;
   Node& node_;
   std::chrono::milliseconds returns_within_;
-  /// Jobs whose streams have not all arrived. An entry lives no longer than the first channel, whose bridge is `input`.
+  /// The streams of a job that has not got all of them yet. An entry lives no longer than the job's first channel,
+  /// whose bridge is `input`.
   struct Coming {
     Streams streams;
     const FdBridge* input = nullptr;
@@ -74,14 +75,14 @@ class AgentStreams {
   struct Pipes {
     std::array<std::shared_ptr<FdBridge>, 3> bridges;  // Null once over.
     std::uint64_t input = 0;                           // The number of input bytes, once the input is over.
-    // Connected to the job's supervisor, which continues to read output when we cannot
-    // (platform/supervisor/output_holder.h).
+    // A socket to the job's supervisor. When it closes, because the agent has ended, the supervisor continues to read
+    // the job's output (platform/supervisor/output_holder.h).
     Descriptor life;
     /// When it fires, the pipes are forgotten. It runs while the caller is disconnected and may return, and once more
     /// when all pipes are over, so that a caller that returns then still finds them.
     std::shared_ptr<boost::asio::steady_timer> gives_up;
   };
-  /// The stream is no longer read; its supervisor must stop reading it too.
+  /// Tells the job's supervisor that this stream is no longer read, so that the supervisor does not read it either.
   static void LetGo(const Pipes& pipes, std::size_t stream);
   void OnOver(JobId job, std::size_t stream, const FdBridge* bridge);
   std::map<JobId, Pipes> pipes_;
@@ -90,9 +91,10 @@ class AgentStreams {
     std::shared_ptr<FdBridge> bridge;
     WindowSize size;
   };
-  // Terminals that wait for their other direction; an entry lives no longer than the channel of `bridge`.
+  // Terminals of which one of two channels (input and output) has arrived. An entry lives no longer than that channel,
+  // whose bridge is `bridge`.
   std::map<JobId, Terminal> joining_;
-  /// Inputs of foreground jobs, while they continue.
+  /// By job: the bridge of the input of a foreground job, until it ends.
   std::map<JobId, std::shared_ptr<FdBridge>> typed_;
 };
 

@@ -35,14 +35,13 @@ struct DialPatience {
   Duration answer = std::chrono::seconds(20);
 };
 
-/// Blocks while it connects, and for some answers after that. `bearer` is "ID.SECRET" of
-/// a token, or empty. Fails with kPermissionDenied if the controller rejects the agent, with its message. Fails with
-/// kFailedPrecondition if the peer is not the expected controller or serves no agents. All other failures are
-/// kUnreachable.
+/// Connects to a controller. Blocks until the controller has accepted or rejected the agent. `bearer` is "ID.SECRET" of
+/// a token, or empty. Fails with kPermissionDenied and the controller's message if it rejects the agent, with
+/// kFailedPrecondition if the peer is not the expected controller or serves no agents, and otherwise with kUnreachable.
 Result<Dialled> DialController(const ControllerAddress& controller, const TlsIdentity& identity,
                                const std::string& bearer, const DialPatience& patience = {});
 
-/// Call on the loop's thread.
+/// Makes the connection usable from the loop. Call on the loop's thread.
 std::unique_ptr<ByteStream> MakeStream(boost::asio::io_context& loop, Dialled dialled);
 
 }  // namespace divvy

@@ -19,21 +19,21 @@ class Routes {
   ~Routes();
 
   void Handle(const Peer& peer, HttpRequest&& request, Reply reply);
-  /// The samples of another second have arrived.
+  /// Call when the samples of another second have arrived: sends them to clients that watch.
   void OnSecond();
   /// Moves the GPU memory of a job with GPU fractions to the host, on whichever node it runs.
   void ParkTenant(const JobRecord& record, std::function<void(const Status&)> done);
-  /// The same for "park" and "wake".
+  /// Performs `action`, "park" (as ParkTenant) or "wake" (the reverse), on a job with GPU fractions.
   void ActOnTenant(const JobRecord& record, const std::string& action, std::function<void(const Status&)> done);
-  /// Optional. How many seconds old the state is, if it is not the present one; else empty. Call before the first
-  /// request.
+  /// Optional. Sets a function that returns how many seconds old the shown state is, or an empty text if it is the
+  /// present one. Call before the first request.
   void SetAge(std::function<std::string()> age) { age_ = std::move(age); }
   /// Takes over the labels of jobs that `before` has read from the same store. Any thread; call before the first
   /// request.
   void InheritLabels(const Routes& before) { api_.labels.Inherit(before.api_.labels); }
   /// Call before the first request; null: there are no services.
   void SetServices(std::shared_ptr<ServiceHost> services);
-  /// The user with the present rights, as if it had just called.
+  /// Returns the user as a caller with the rights that the user has now.
   Caller CallerOf(const User& user);
   /// Returns true while a client watches samples.
   bool is_watched() const;

@@ -28,13 +28,13 @@ std::optional<User> FindUserOf(bool is_machine_wide, std::string_view name);
 /// Returns true if an account of this name exists, even if this daemon cannot run jobs as that user. Mail may be
 /// addressed to it.
 bool HasAccount(std::string_view name);
-/// "this daemon cannot run jobs as 'ada'; a token is for ...". `what` names the thing that only users of this machine
-/// can have.
+/// Returns the error "this daemon cannot run jobs as 'ada'; WHAT must be for a user of this machine, ...". `what` is
+/// the thing that was requested for that user, such as "a token".
 Error CannotRunAs(std::string_view name, std::string_view what);
 using FindUserByName = std::function<std::optional<User>(const std::string& name)>;
-/// Wraps `find` with a cache: found accounts are kept for one minute, missing ones for three seconds, since an account
-/// may be created at any moment. May be called from any thread. A call that waits for the name service does not block
-/// other calls.
+/// Returns `find` with a cache: found accounts are kept for one minute, missing ones for three seconds, since an
+/// account may be created at any moment. The returned function may be called from any thread. A call of it that waits
+/// for the name service does not block other calls.
 FindUserByName KeptUsers(FindUserByName find = FindUser,
                          std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now);
 /// Returns the environment that a login of this user has: HOME, USER, LOGNAME, SHELL and PATH.

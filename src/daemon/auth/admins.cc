@@ -5,7 +5,7 @@
 namespace divvy {
 namespace {
 
-// Short enough that a new membership takes effect soon, long enough that a loop of commands asks only once.
+// Short enough that a new group membership takes effect soon, long enough that many commands need one lookup only.
 constexpr Duration kKeepAnswer = std::chrono::seconds(30);
 
 }  // namespace

@@ -28,6 +28,7 @@ class Admins {
   bool Contains(const User& user, Time now);
 
  private:
+  /// Whether a user is a member of one of the groups, and when that was looked up.
   struct Answer {
     bool is_member = false;
     Time asked = kNoTime;

@@ -206,7 +206,7 @@ void Audit::Append(const std::string& object) {
   line.push_back('\n');
   if (size_ + line.size() > most_bytes_) TurnOver();
   const ssize_t written = ::write(fd_, line.data(), line.size());
-  // A partial line, as on a full disk, is removed.
+  // If only a part of the line was written, as on a full disk, that part is removed again.
   if (written < static_cast<ssize_t>(line.size())) {
     static_cast<void>(!::ftruncate(fd_, static_cast<off_t>(size_)));
     return;

@@ -54,7 +54,8 @@ class Audit {
     std::int64_t uid = -1;
   };
 
-  /// Counts a refused request. Returns whether it is to be written.
+  /// Counts a refused request. Returns false if its user had more than kMostRefusals within the hour, so that it must
+  /// not be written.
   bool CountRefusal(const Entry& entry);
   /// Writes what was left out in hours that are over. Does its work once an hour.
   void EndRefusals(Time now);

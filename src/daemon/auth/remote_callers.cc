@@ -23,7 +23,7 @@ Result<const TokenRow*> RemoteCallers::RowOf(std::string_view authorization, std
   DIVVY_TRY(const Bearer bearer, ParseBearer(authorization));
   const TokenRow* row = registry_.Find(bearer.id);
   const std::string hash = Sha256Hex(bearer.secret);
-  // The same amount of work for a token that does not exist.
+  // A comparison takes place even if the token does not exist, so that the time of the answer does not disclose that.
   const bool is_right = IsSameSecret(row != nullptr ? row->hash : std::string(hash.size(), '0'), hash);
   if (row == nullptr || !is_right) {
     return PermissionDenied("token " + bearer.id +

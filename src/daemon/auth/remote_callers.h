@@ -14,7 +14,7 @@
 
 namespace divvy {
 
-/// Whether a request changes something. Viewer tokens may only read.
+/// Whether a request only reads (kNothing) or changes something (kSomething). Viewer tokens may only read.
 enum class Touches { kNothing, kSomething };
 
 class RemoteCallers {
@@ -25,8 +25,8 @@ class RemoteCallers {
 
   RemoteCallers(TokenRegistry& tokens, FindUser find_user) : registry_(tokens), find_user_(std::move(find_user)) {}
 
-  /// `authorization` is the value of the HTTP header of that name. Fails with kPermissionDenied and a remedy. As long
-  /// as the secret is not proven, the message is the same whether or not the token exists.
+  /// Returns the user of the token in `authorization`, the value of the HTTP header of that name. Fails with
+  /// kPermissionDenied and a remedy. The message for a wrong secret does not disclose whether the token exists.
   Result<Caller> Identify(std::string_view authorization, Touches touches, Time now);
 
   /// Identifies a caller who has already proven the token's secret: a session of the web page.
@@ -43,7 +43,7 @@ class RemoteCallers {
     TokenRegistry::Setting setting;
   };
   Result<Made> Make(TokenRow row, const Caller& caller);
-  /// Allowed for the token's creator, its user and administrators.
+  /// Removes a token and returns the row to store. Allowed for the token's creator, its user and administrators.
   Result<TokenRegistry::Setting> Remove(std::string_view id, const Caller& caller);
 
   TokenRegistry& registry() { return registry_; }
@@ -60,7 +60,7 @@ class RemoteCallers {
 
   TokenRegistry& registry_;
   FindUser find_user_;
-  std::map<std::string, Known> known_;  // A lookup may block for as long as a network request.
+  std::map<std::string, Known> known_;  // Results of FindUser, which may block for as long as a network request.
 };
 
 }  // namespace divvy

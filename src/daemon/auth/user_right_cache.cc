@@ -28,7 +28,7 @@ void UserRightCache::Learn(int connection, std::int64_t uid, std::int64_t gid) {
     return ports_.note("event=right_not_asked uid=" + std::to_string(uid) +
                        " error=" + LogQuoted(right.error().message));
   asked_.emplace(uid, gid);
-  if (!right) return;  // A system user may query, but runs no jobs.
+  if (!right) return;  // The launcher gives system users no right; they may query, but not run jobs.
   UserRight& known = rights_[{uid, gid}];
   if (known == *right) return;
   known = *right;

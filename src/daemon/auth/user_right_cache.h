@@ -27,13 +27,15 @@ class UserRightCache {
   bool LoadSetting(std::string_view key, std::string_view text);
   void SetPorts(Ports ports) { ports_ = std::move(ports); }
 
-  /// Called when a process of this user has connected. Asks the launcher once per user and daemon lifetime. This also
-  /// replaces rights that a launcher with a new key would refuse.
+  /// Call when a process of this user has connected to the daemon. Gets the user's right from the launcher, once per
+  /// user and daemon lifetime, and stores it. This also replaces a stored right that the launcher would refuse because
+  /// its key has changed.
   void Learn(int connection, std::int64_t uid, std::int64_t gid);
   /// Returns an empty right if that user has never called divvy on this machine.
   UserRight Of(const User& user) const;
-  /// Returns the right by user name as RightText, for the nodes of agents; empty if there is none. Asks the launcher
-  /// once per user and daemon lifetime.
+  /// Returns the signed right to run jobs as this user on the nodes of agents, in the format of RightText. It names the
+  /// user, because uids differ between machines. Empty if the launcher gives no right for this user. A right is
+  /// requested from the launcher only once.
   std::string ByName(const User& user);
 
  private:

@@ -19,10 +19,11 @@ namespace divvy {
 
 class AgentListener {
  public:
-  /// The store's row with the newest epoch: the number of the last start of a controller on it, or of its lease.
+  /// The key of the store's row with the newest epoch: a number that grows with each start of a controller on this
+  /// store, or with each new lease.
   static constexpr std::string_view kEpochKey = "controller.epoch";
 
-  /// Loads a row of the store; call before anything else. Returns true if the row was one of ours.
+  /// Loads a row of the store; call before anything else. Returns true if the row belongs to this class.
   bool LoadSetting(std::string_view key, std::string_view text);
   /// Sets the name and GPUs of this machine, which no agent may claim.
   void SetOwn(std::string name, const std::vector<GpuFacts>& gpus) { registry_.SetOwn(std::move(name), gpus); }
@@ -41,14 +42,16 @@ class AgentListener {
     std::function<Result<std::map<std::string, std::string>>(std::string_view token, const std::string& name)> may_join;
     std::uint64_t lease = 0;  // The epoch of this controller's lease. 0: it has none.
   };
-  /// `callers`, `driver` and `fleet`, which decides for these nodes, must outlive this object. With a null `fleet`,
-  /// nothing is placed on them.
+  /// Starts to accept agents. `fleet` decides for their nodes; if it is null, no jobs are placed on them. `driver`,
+  /// `callers` and `fleet` must outlive this object.
   void Open(ControllerDriver& driver, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet, Ports ports);
 
   /// Handles requests for wire::kAgentPath; refuses them before Open.
   void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply);
 
-  // For administrators; each returns a message about what was done. `driver` stores the change.
+  // Changes by administrators; each returns a message about what was done. `driver` stores the change.
+
+  /// Fails if no agent's node has this name; the message for the controller's own node says so.
   Status Knows(const std::string& name) const;
   Result<std::string> Cordon(ControllerDriver& driver, const std::string& name, const std::string& reason);
   Result<std::string> Drain(ControllerDriver& driver, const std::string& name, Time deadline,

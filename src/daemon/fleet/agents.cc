@@ -13,7 +13,7 @@ namespace {
 
 /// The limit from the connection to the Hello.
 constexpr Duration kHelloWithin = std::chrono::seconds(20);
-/// A Hello with 64 GPUs has 20 KiB.
+/// The limit on the size of a Hello message. One with 64 GPUs has 20 KiB.
 constexpr std::size_t kHelloBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostNewcomers = 4096;
 constexpr Duration kLookEvery = std::chrono::milliseconds(500);
@@ -129,7 +129,7 @@ void Agents::OnHelloBytes(std::uint64_t id, std::string_view bytes) {
   const auto found = newcomers_.find(id);
   if (found == newcomers_.end()) return;
   Newcomer& newcomer = *found->second;
-  if (newcomer.has_said_hello) return Drop(id);  // It sends data before it is admitted.
+  if (newcomer.has_said_hello) return Drop(id);  // Data before the admission violates the protocol.
   newcomer.reader.Feed(bytes);
   auto frame = newcomer.reader.Next();
   if (!frame) return Refuse(id, frame.error());
@@ -181,7 +181,7 @@ void Agents::OnHello(std::uint64_t id, std::string_view payload) {
   for (const std::string& change : joined->changes)
     ports_.log("node=" + hello->name + " event=node_changed what=" + LogQuoted(change));
   ports_.keep(joined->setting);
-  // Before it takes jobs. The provider's host reports an error.
+  // Labels are set before the node takes jobs. ProviderHost reports an error, if there is one.
   if (!labels.empty()) {
     auto labelled = registry_.Label(hello->name, labels);
     if (labelled) ports_.keep(*std::move(labelled));
@@ -196,7 +196,7 @@ void Agents::LetIn(std::uint64_t id, wire::AgentHello hello, int version) {
   if (found == newcomers_.end()) return;
   const NodeRow* row = registry_.Find(hello.name);
   if (row == nullptr) return Refuse(id, PermissionDenied("node " + hello.name + " was removed just now"));
-  // The node may have been given up since.
+  // The provider's node may have been given up since the agent was admitted.
   const std::string& token = found->second->token;
   if (!token.empty() && ports_.may_join) {
     if (const auto allowed = ports_.may_join(token, hello.name); !allowed) return Refuse(id, allowed.error());

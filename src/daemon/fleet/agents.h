@@ -59,7 +59,7 @@ class Agents {
     /// Optional. Returns the labels of a new node of this name with that token, or refuses it: names of providers'
     /// nodes belong to their tokens.
     std::function<Result<std::map<std::string, std::string>>(std::string_view token, const std::string& name)> may_join;
-    /// Uses that token once; returns the row to store.
+    /// Counts that a node has joined with this token; returns the token's row to store.
     std::function<Result<NodeRegistry::Setting>(std::string_view token)> spend;
   };
   enum class Presence {
@@ -75,8 +75,8 @@ class Agents {
 
   /// Handles a request for wire::kAgentPath.
   void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply);
-  /// The same without HTTP: if the agent may come in, starts to listen on `stream`. `authorization` is the header's
-  /// value.
+  /// Admits an agent that is connected through `stream`, without HTTP; the agent must then send its Hello.
+  /// `authorization` is the value of the HTTP header of that name. Fails if the agent is not admitted.
   Status LetKnock(const std::string& address, const std::string& fingerprint, std::string_view authorization,
                   std::unique_ptr<ByteStream> stream);
   /// Starts checking for silent nodes.
@@ -92,7 +92,7 @@ class Agents {
   void SetWatched(bool is_watched);
 
   Presence PresenceOf(std::string_view name) const;
-  /// kNoTime: never since the controller started.
+  /// Returns when the node's agent was last heard from; kNoTime if it was not since the controller started.
   Time HeardFrom(std::string_view name) const;
   std::string AddressOf(std::string_view name) const;
 
@@ -130,7 +130,7 @@ class Agents {
   std::uint64_t next_newcomer_ = 1;
   Time turned_away_since_ = kNoTime;
   std::uint64_t turned_away_ = 0;
-  /// Timers and commits may outlive this object.
+  /// False once this object is destroyed; for callbacks of timers and commits, which may run later.
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };
 

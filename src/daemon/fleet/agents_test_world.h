@@ -26,7 +26,7 @@ class Wire {
     lines_.push_back(line);
     return {std::make_unique<End>(line, 0), std::make_unique<End>(line, 1)};
   }
-  /// Carries everything both ways. True if anything moved.
+  /// Delivers all sent bytes in both directions. Returns true if there were any.
   bool Carry() {
     bool has_moved = false;
     const auto lines = lines_;
@@ -181,7 +181,7 @@ class RecordingFleet final : public FleetPort {
   std::map<JobId, std::uint16_t> prepared_at;
   std::vector<std::string> said;
   bool forgets = true;
-  bool keeps_vanished = false;  // Behaves as if the agent had not reported it.
+  bool keeps_vanished = false;  // If true, reports of vanished runs are recorded, but the runs stay active.
 };
 
 /// State that outlives an agent process: its runs and files. Each run is "started" at once and ends when told.

@@ -98,7 +98,7 @@ std::vector<wire::WithheldGpu> Fleet::WithheldOn(NodeIndex node) const {
   const std::vector<GpuAvailability>& gpus = driver_->controller().scheduler().node(node).availability;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     std::string why;
-    // The keeper knows runs that the store does not, from the node itself; their tenants stay where they are.
+    // GPUs of runs that are not in the store are not withheld: their jobs are tenants of the keeper and stay there.
     if (!gpus[i].unmanaged.empty() && !gpus[i].is_kept_by_found_runs)
       why = "is used by others (" + gpus[i].unmanaged + ")";
     else if (gpus[i].is_restricted) why = "is restricted (divvy gpus restrict)";

@@ -44,7 +44,8 @@ class Fleet final : public FleetPort, public NodeCommandPort {
   };
   void SetPorts(Ports ports) { ports_ = std::move(ports); }
 
-  /// 64 hexadecimal digits, the same for all node allocations of one attempt.
+  /// Returns the secret key that the nodes of a gang share: 64 hexadecimal digits, the same on all nodes for one
+  /// attempt of the job.
   std::string GangKey(JobId job, std::uint32_t attempt) const;
 
   // NodeCommandPort: passes each command to the node that it names.

@@ -43,16 +43,17 @@ class FleetPort {
   virtual void OnExited(const std::string& node, JobId job, std::uint32_t attempt, const Exit& exit, Time at) = 0;
   virtual void OnVanished(const std::string& node, JobId job, std::uint32_t attempt, RunVanished how) = 0;
   virtual void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) = 0;
-  /// The reason why the node cannot take jobs, as it reports itself. Empty: none, as at the start of each session.
+  /// The node reports why it cannot take jobs; an empty text means that it can, as at the start of each session.
   virtual void OnTrouble(const std::string& node, const std::string& what) = 0;
-  /// The tenants of its shared GPUs and their present state.
+  /// The node reports the tenants of its shared GPUs and their present state.
   virtual void OnShares(const std::string&, const wire::KeeperState&) {}
   /// Only for known runs: see NodeReportPort::OnPresence.
   virtual void OnPresence(const std::string&, const PresenceReport&) {}
   /// Only for known runs: see ControllerPort::OnRepay.
   virtual void OnRepay(const std::string&, JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
 
-  /// A run on the node record.node that the Welcome did not name, or its end. Returns true if no store knows the run.
+  /// The node (run.record.node) reports a run, or the end of a run, that the controller has not named in its Welcome.
+  /// Returns true if the run is not in the store.
   virtual bool OnFound(RunDescription) { return false; }
 
   /// The administrator's settings for the node, or its labels, have changed. Also called before OnJoined. Durable with

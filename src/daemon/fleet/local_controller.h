@@ -7,9 +7,10 @@
 
 namespace divvy {
 
-/// Converts to the controller's type.
+/// Converts how a run has vanished to the controller's type for it.
 Controller::Vanished VanishedOf(RunVanished how);
-/// Passes a keeper's report on its tenants to the plan, to the share board, and to the tenants' histories.
+/// Passes a keeper's report on the tenants of a node's shared GPUs to the scheduler, to `board` (which shows it to
+/// users), and to the histories of the tenants' jobs.
 void TakeShares(ControllerDriver& driver, SharingSnapshot* board, const std::string& node,
                 const wire::KeeperState& state);
 

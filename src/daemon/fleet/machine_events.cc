@@ -7,7 +7,7 @@ namespace {
 
 using Machine = MachineEvents::Machine;
 
-/// Compares one GPU. A longer use by a foreign process is no event.
+/// Adds the differences of one GPU between two looks. That a foreign process still uses it is no difference.
 void AddGpu(const std::string& gpu, const GpuAvailability& before, const GpuAvailability& now,
             std::vector<std::string>& news) {
   if (now.fault != before.fault)

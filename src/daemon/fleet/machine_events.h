@@ -1,5 +1,5 @@
-// Describes events of nodes and their GPUs as text: the differences between two looks. The texts are stored with the
-// history of jobs and sent to watching clients.
+// Describes events of nodes and their GPUs as text, by comparing their states at two moments. The texts are stored with
+// the history of jobs and sent to clients that watch events.
 #pragma once
 
 #include <map>

@@ -274,7 +274,8 @@ void RemoteNode::Refuse(const std::string& reason, bool is_final) {
   stream_->Finish();
 }
 
-// Not even the answer to a heartbeat: the node would count it as a sign of the controller that leads.
+// Sends nothing while another controller may lead, not even the answer to a heartbeat, which would tell the node that
+// this controller still leads.
 void RemoteNode::SendFrame(FrameKind kind, std::string_view payload) {
   if (ports_.may_act && !ports_.may_act()) return;
   std::string bytes;
@@ -305,7 +306,7 @@ void RemoteNode::OnBytes(std::string_view bytes) {
   Flush();
 }
 
-// Acknowledgements have made room. The session may end because of the frames that are sent now.
+// Acknowledged bytes have made room, so streams may send again. Sending may fail and end the session.
 void RemoteNode::WakeChannels() {
   if (const auto channels = session_ ? session_->channels : nullptr) channels->Wake();
 }

@@ -31,9 +31,11 @@ class RemoteNode final : public NodeCommandPort {
     std::function<Time()> now;
     /// Writes a log line: "event=node_... ".
     std::function<void(const std::string& line)> log;
-    /// All runs of the node are accounted for, as of this boot. Stored together with the resulting changes.
+    /// Called when the node has reported what became of all its runs since this boot (`boot_id`). The boot id is stored
+    /// together with the resulting changes.
     std::function<void(const std::string& node, const std::string& boot_id)> on_accounted;
-    /// The agent will use another certificate. Calls `when_durable`, unless the certificate cannot be accepted.
+    /// Called when the agent will use another certificate. The function must store its fingerprint and then call
+    /// `when_durable`; it does not if the certificate cannot be accepted.
     std::function<void(const std::string& node, const std::string& fingerprint, std::function<void()> when_durable)>
         on_renew;
     /// The key that the nodes of a gang share: 64 hexadecimal digits, the same for all of one attempt. Null if there
@@ -55,7 +57,7 @@ class RemoteNode final : public NodeCommandPort {
     std::function<void(const std::string& node)> on_cut;
     /// The node's samples of the last seconds, in the controller's time, in order. Null: samples are not wanted.
     std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
-    /// The node has sent a heartbeat, so it follows the terms of the Welcome.
+    /// Called when the node has sent a heartbeat, which means that it follows the lease terms of the Welcome.
     std::function<void(const std::string& node)> on_beat;
     /// Optional. False while another controller may lead: nothing is sent to the node.
     std::function<bool()> may_act;
@@ -69,10 +71,10 @@ class RemoteNode final : public NodeCommandPort {
   ~RemoteNode() override;
 
   const std::string& name() const { return name_; }
-  /// The reason with which streams to the node end together with its session.
+  /// Returns the reason that streams to the node are given when they end because its session has ended.
   static std::string SessionOver(const std::string& name) { return "the session with node " + name + " is over"; }
-  /// Records a run that was active when the controller's process started: its launch is durable and may have been sent.
-  /// Launches that are passed to Execute are recorded automatically. Reports about unknown runs are not passed on.
+  /// Records a run that was active when the controller's process started: its launch is stored and may have been sent.
+  /// Runs whose LaunchCommand is passed to Execute are recorded by that. Reports about other runs are not passed on.
   void Knows(JobId job, std::uint32_t attempt) { known_[job] = attempt; }
 
   /// Keeps commands and sends them in order if there is a session. Otherwise drops them, because the next session
@@ -95,8 +97,8 @@ class RemoteNode final : public NodeCommandPort {
   using Answered = std::function<void(Result<wire::NumberedAnswer>)>;
   void Ask(wire::AgentQuestion question, Answered answered);
   static constexpr Duration kAnswerWithin = std::chrono::seconds(10);
-  /// The limit for actions on a tenant there: its keeper answers within a minute, and a keeper that is gone has 10 s to
-  /// return.
+  /// The time limit of a park, wake, move or resize of a job on that node: the node's keeper answers within a minute,
+  /// and a keeper that has ended is replaced within 10 s.
   static constexpr Duration kActsWithin = std::chrono::seconds(90);
   static constexpr std::size_t kMostQuestions = 512;
 
@@ -115,7 +117,7 @@ class RemoteNode final : public NodeCommandPort {
 
   bool is_connected() const { return stream_ != nullptr; }
   bool has_session() const { return session_.has_value(); }
-  /// The time of the last frame; kNoTime: none in this process.
+  /// Returns when the last message of the node arrived; kNoTime if none has since this process started.
   Time heard() const { return heard_; }
   const std::string& connected_from() const { return address_; }
   void SetAddress(std::string address) { address_ = std::move(address); }

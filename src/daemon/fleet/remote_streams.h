@@ -1,11 +1,11 @@
 // The controller's end of streams between this machine and the nodes of agents: requests of jobs that run there, and
 // the terminals and pipes of local users whose jobs run there. Used on the loop's thread only.
 //
-// A foreground caller passes its own streams, which a job on this node gets unchanged, and a relay for each. A relay is
-// one end of a socket pair, and the caller pumps the other end. If the job starts on an agent's node, the relays are
-// joined with channels to it. One byte on the first relay then tells the caller to pump its input. Otherwise the caller
-// is told that the job has the streams themselves; the relays are closed, and there is nothing to pump. Operations on
-// descriptors from other processes never block.
+// The caller of a foreground job (`divvy run`) passes its standard streams, which a job on this node gets unchanged,
+// and a relay for each. A relay is one end of a socket pair; the caller can pump, that is copy bytes between its stream
+// and the other end. If the job starts on an agent's node, the relays are joined with channels to that node, and one
+// byte on the first relay tells the caller to pump. If the job starts on this node, the caller is told that the job has
+// the streams themselves, and the relays are closed. Operations on descriptors from other processes never block.
 #pragma once
 
 #include <array>
@@ -29,13 +29,14 @@ namespace divvy {
 
 /// Sent on a relay: the caller must pump from here on.
 inline constexpr char kPumpWord = 'p';
-/// Sent instead: there is nothing to pump, because the job starts on this node or has ended.
+/// Sent on a relay instead of kPumpWord: there is nothing to pump, because the job starts on this node or has ended.
 inline constexpr char kHereWord = 'h';
-/// Sent to a caller that had pumped before: continue at the byte offset that follows, in digits and a line feed.
+/// Sent to a caller that has reconnected: continue to pump its input at the byte offset that follows, as decimal digits
+/// and a line feed.
 inline constexpr char kGoOnWord = 'g';
-/// Sent after it: the streams were lost together with the agent's session.
+/// Sent to a caller that has reconnected: the job's streams were lost together with the agent's session.
 inline constexpr char kLostWord = 'l';
-/// Sent in between: the agent is disconnected; pumped data waits for it.
+/// Sent while the caller pumps: the agent is disconnected, and pumped bytes wait until it is connected again.
 inline constexpr char kAwayWord = 'a';
 /// Sent after kAwayWord: the agent is connected again.
 inline constexpr char kBackWord = 'b';
@@ -50,8 +51,8 @@ class RemoteStreams {
   /// How many bytes of the job's output and error a reconnecting caller has received; nullopt if it had no streams
   /// there yet.
   using Had = std::optional<std::array<std::uint64_t, 2>>;
-  /// Keeps the relays of a foreground job's caller until the job's launch. Fails with InvalidArgument if they are no
-  /// sockets.
+  /// Keeps the relays of a foreground job's caller until the job is launched. Fails with kInvalidArgument if they are
+  /// not sockets.
   Status Keep(JobId job, Streams relays, Had had = std::nullopt);
   /// The job does not need the relays: it runs on this node, or not at all. A caller that already had streams is told
   /// that they are lost.
@@ -71,8 +72,8 @@ class RemoteStreams {
   void OnAway(const std::string& node) { TellCallers(node, kAwayWord); }
   void OnBack(const std::string& node) { TellCallers(node, kBackWord); }
 
-  /// Tells a client that attaches to a terminal of this node, on its first relay, that the supervisor has the streams
-  /// themselves.
+  /// Tells a client that attaches to the terminal of a job on this node, through its first relay, that the job's
+  /// supervisor has the client's streams themselves, so that there is nothing to pump.
   static void TellHere(int relay);
 
   /// Joins the terminal of a job on `node` with two relays, for the user `uid`. Fails with kLimitExceeded if that user
@@ -88,7 +89,7 @@ class RemoteStreams {
   Status CallStep(RemoteNode& node, JobId job, Descriptor socket, bool stops_only,
                   std::function<void(const std::string& why)> on_over);
 
-  /// The controller's user of a job with a node allocation on `node`, by name or uid; null if there is none.
+  /// Returns a user for whom `is_it` is true and who has a job on `node`; null if there is none.
   static const User* UserOn(const Controller& controller, const std::string& node,
                             const std::function<bool(const User&)>& is_it);
 

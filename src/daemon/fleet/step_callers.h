@@ -42,14 +42,15 @@ class StepCallers {
     std::shared_ptr<Ticket> ticket;
     Descriptor near, far;  // The two ends of one socket pair.
   };
-  /// Fails with kLimitExceeded if this user, or all users together, have too many.
+  /// Counts a new caller of this user and makes a socket pair for it. Fails with kLimitExceeded if this user, or all
+  /// users together, have too many callers.
   Result<Admitted> Admit(std::int64_t uid);
 
   class Caller;
   /// Carries bytes between the caller and `near` until either end closes.
   std::shared_ptr<Caller> Join(std::shared_ptr<Ticket> ticket, std::unique_ptr<ByteStream> stream, Descriptor near);
-  /// Delivers pending output first. If `why` is not empty, the caller then gets it as an error and ends with exit code
-  /// 1.
+  /// Ends the connection of a caller, after delivering pending output. If `why` is not empty, the caller gets it as an
+  /// error message and ends with exit code 1.
   static void Tell(const std::shared_ptr<Caller>& caller, const std::string& why);
 
  private:

@@ -68,10 +68,11 @@ class Reply {
   /// already gone; `callback` is then never called.
   bool OnClosed(std::function<void()> callback);
 
-  /// Keeps `ticket` alive until the answer is complete or the client is gone, whatever it stands for.
+  /// Keeps `ticket` until the answer is complete or the client is gone, and then destroys it. The ticket is any object
+  /// whose destructor has an effect, such as ending the count of a request.
   void Keep(std::shared_ptr<void> ticket);
 
-  /// The client is connected and the answer is not complete.
+  /// Returns true while the client is connected and the answer is not complete.
   bool is_open() const;
 
  private:

@@ -18,7 +18,7 @@ constexpr int kTlsPiecesAtOnce = 16;
 /// A larger output buffer is freed once it is sent.
 constexpr std::size_t kKeptOutput = 64u << 10;
 
-/// Like recv, and also collects descriptors.
+/// Receives bytes like recv(2), and also file descriptors that the client passes.
 ssize_t Receive(int fd, std::string& into, PassedFds& fds) {
   ForeignMessage got;
   do {

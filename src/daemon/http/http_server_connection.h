@@ -87,11 +87,12 @@ class HttpConnectionOwner {
   virtual void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply) = 0;
   /// Requests a call to Flush() at the end of this loop iteration. One call per iteration is enough.
   virtual void FlushLater(HttpConnection& connection) = 0;
-  /// Turns reports of read and write readiness on or off.
+  /// Sets whether the event loop reports that the connection is readable (`reads`) and writable (`writes`).
   virtual void Watch(HttpConnection& connection, bool reads, bool writes) = 0;
-  /// The connection is over. It stays alive until the end of this loop iteration.
+  /// Called when the connection is closed. The object must stay alive until the end of this loop iteration.
   virtual void Remove(HttpConnection& connection) = 0;
-  /// The connection is no longer one of the server's clients; its bytes belong to another owner.
+  /// Called when the connection has switched to another protocol (Reply::TakeOver), so that it is no longer a client of
+  /// the server.
   virtual void OnTakenOver(HttpConnection& connection) = 0;
   /// A receive buffer, shared by all connections.
   virtual std::string& scratch() = 0;
@@ -99,8 +100,8 @@ class HttpConnectionOwner {
 
 class HttpConnection {
  public:
-  /// Uses TLS if `tls` is set, which is a channel over `fd`. `held` counts the bytes of the client's requests; without
-  /// sums they have no limit.
+  /// `fd` is the connected socket; if `tls` is set, it is a TLS channel over this socket. `held` counts the bytes of
+  /// the client's requests; a default-constructed `held` means that they have no limit.
   HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer, HeldBytes held,
                  std::optional<TlsChannel> tls = std::nullopt);
   ~HttpConnection();
@@ -113,9 +114,9 @@ class HttpConnection {
   bool is_remote() const { return peer_.is_remote() || is_on_node(); }
   bool is_on_node() const { return !peer_.node.empty(); }
   bool is_taken() const { return was_taken_; }
-  /// No request is waiting for an answer.
+  /// True if no request is waiting for an answer and all answers have been sent.
   bool is_idle() const { return slots_.empty() && unsent() == 0 && !is_taken(); }
-  /// The client has not sent a request yet.
+  /// True if the client has not completed a request yet.
   bool is_silent() const { return dispatched_ == 0; }
   const Peer& peer() const { return peer_; }
 
@@ -174,7 +175,7 @@ class HttpConnection {
   int fd_;
   Peer peer_;
   std::optional<TlsChannel> tls_;
-  std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Since when a request has been incomplete.
+  std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Since when the client's request is incomplete.
   HttpReader reader_;
   HeldBytes held_;                                // Counts the bytes that the reader holds.
   std::uint64_t dispatched_ = 0;                  // The number of bytes of all dispatched requests.

@@ -1,4 +1,5 @@
-// Keeps the live jobs of the store ready while this controller stands by, on a thread of its own.
+// Keeps a copy of the store's live jobs in memory up to date while this controller is a standby, on a thread of its
+// own, so that the controller can lead at once.
 #pragma once
 
 #include <condition_variable>
@@ -17,9 +18,10 @@ class FollowThread {
   /// `log` is called on the thread when following fails for the first time, and when it works again.
   FollowThread(std::unique_ptr<StoreFollower> follower, std::function<void(const std::string& line)> log);
   ~FollowThread() { Stop(); }
-  /// Ends the thread and returns what it has read.
+  /// Ends the thread and returns the jobs that it has read.
   std::shared_ptr<FollowedJobs> Stop();
-  /// Returns a copy of what it has read, which may wait for the database. Null after Stop. Any thread.
+  /// Returns a copy of the jobs that the thread has read; null after Stop. May block until the database answers. Any
+  /// thread.
   std::shared_ptr<FollowedJobs> Copy();
 
  private:

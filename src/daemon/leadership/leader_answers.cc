@@ -18,7 +18,7 @@ HttpResponse TextResponse(int status, std::string text) {
   return response;
 }
 
-/// Empty, or why this controller neither leads nor could lead.
+/// Returns why this controller neither leads nor could lead at once; empty if it leads or could.
 std::string NotReadyText(const LeaseKeeper& keeper) {
   if (keeper.may_act()) return "";
   const LeaseKeeper::View view = keeper.view();
@@ -28,7 +28,7 @@ std::string NotReadyText(const LeaseKeeper& keeper) {
   return view.at == Duration(0) ? "it has not reached the database yet" : "";
 }
 
-/// The part of a lease that is left now. The view is older.
+/// Returns how long the lease is still valid. The `view` of it was read some time ago.
 Duration LeftOf(const LeaseKeeper& keeper, const LeaseKeeper::View& view) {
   return view.seen.lease.left - (keeper.since_boot() - view.at);
 }

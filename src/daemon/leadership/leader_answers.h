@@ -16,21 +16,24 @@
 
 namespace divvy {
 
-/// Returns nullopt if the request is for another path. `keeper`: null for a store without a lease. `self`: the name of
-/// this controller, and its address for other machines.
+/// Returns the answer to a request for one of these paths; nullopt for any other path. `keeper`: null for a store
+/// without a lease, which only one controller uses. `self`: the name of this controller, and its address for other
+/// machines.
 std::optional<HttpResponse> AnswerProbe(const HttpRequest& request, const LeaseKeeper* keeper,
                                         const ControllerSelf& self);
 
 wire::LeaderView LeaderViewOf(const LeaseKeeper& keeper);
 /// All controllers, the leader first.
 std::vector<wire::ControllerView> ControllerViewsOf(const LeaseKeeper& keeper);
-/// The addresses of all controllers that listen for other machines; without this one's if `others_only`.
+/// Returns the addresses of all controllers that other machines can connect to; without this controller's own address
+/// if `others_only`.
 std::vector<HostPort> AddressesOf(const LeaseKeeper& keeper, bool others_only);
-/// "4.2": the value of the header Divvy-Age.
+/// Returns the value of the HTTP header Divvy-Age, in seconds: "4.2".
 std::string AgeText(Duration age);
-/// The age of what a controller knows that can neither confirm nor make changes now.
+/// Returns the same for the state that this controller shows while it cannot confirm that it still leads.
 std::string AgeText(const LeaseKeeper& keeper);
-/// "controller gpu2.lab:7433 leads", or why none does. For messages of a controller that does not lead.
+/// Returns "controller gpu2.lab:7433 leads", or why no controller leads, for messages of a controller that does not
+/// lead.
 std::string WhoLeadsText(const LeaseKeeper& keeper);
 
 }  // namespace divvy

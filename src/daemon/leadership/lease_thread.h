@@ -1,4 +1,4 @@
-// Calls LeaseKeeper::Step on a thread of its own.
+// Calls LeaseKeeper::Step, which takes and renews the lease of the leading controller, on a thread of its own.
 #pragma once
 
 #include <condition_variable>

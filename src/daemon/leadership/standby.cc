@@ -12,7 +12,7 @@
 namespace divvy {
 namespace {
 
-/// Path and query, as a client sends them.
+/// Returns the path and query of a request, as the client sent them.
 std::string TargetOf(const HttpRequest& request) {
   std::string target;
   std::string_view path = request.path;

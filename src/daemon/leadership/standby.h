@@ -1,5 +1,5 @@
-// A controller that does not lead: it answers probes (leader_answers.h), passes reads on (Options::read), says who
-// leads, and sends all other requests there. Used on the loop's thread only.
+// The requests to a controller that does not lead: it answers probes (leader_answers.h) itself, lets Options::read
+// answer requests that only read, and refers all other requests to the leader. Used on the loop's thread only.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,14 @@ namespace divvy {
 
 class Standby {
  public:
-  /// Passes a request on to the leader, or says who leads.
+  /// Refers the client of a request to the leader.
   using SendOn = std::function<void(const Peer& peer, const HttpRequest& request, Reply reply)>;
   struct Options {
     RuntimePaths places;
     HostPort listen;
     std::function<void()> shut_down;
-    /// Answers a read: takes the request over, and may call `send_on` later. Returns false if it is for the leader.
+    /// Answers a request that only reads: moves from `request`, and may call `send_on` later if it cannot answer.
+    /// Returns false, without doing anything, if only the leader can answer the request.
     std::function<bool(const Peer& peer, HttpRequest& request, const Reply& reply, const SendOn& send_on)> read;
   };
   Standby(const LeaseKeeper& keeper, Options options) : keeper_(keeper), options_(std::move(options)) {}

@@ -190,7 +190,7 @@ class ContainerStart {
     if (code != 125 && code != 126 && code != 127) return true;
     if (ground_.kind == EngineKind::kPodman) return !ReadContainerFile(ground_.pid_file, 64).empty();
     if (ground_.kind != EngineKind::kDocker) return code != 125;
-    // For a container that never started, docker reports a start in the year 1.
+    // For a container that has never started, docker reports the year 1 as its start.
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return true;
     const Descriptor from(ends[0]);
@@ -206,8 +206,8 @@ class ContainerStart {
     return RunEngine(argv, ground_.environment, Output::kNowhere);
   }
 
-  /// Runs the engine to its end and returns its exit code like a shell. Its standard output goes to `answer`; -1: where
-  /// `output` says.
+  /// Runs the container engine to its end and returns its exit code, or 128 plus the number of the signal that ended
+  /// it. The engine's standard output goes to the descriptor `answer`, or if that is -1, where `output` says.
   int RunEngine(const std::vector<std::string>& argv, const std::vector<std::string>& environment, Output output,
                 int answer = -1) {
     const pid_t child = Fork(argv, environment, output, answer);
@@ -263,7 +263,7 @@ class ContainerStart {
   void Note(const std::string& text) const {
     const Descriptor file(::open(log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
     ShareWithDaemon(file.get());
-    // If this write fails, the worst result is a container that the engine lists as ended.
+    // If this write fails, at worst an ended container stays in the engine's list.
     if (file.is_open()) static_cast<void>(!::write(file.get(), text.data(), text.size()));
   }
 

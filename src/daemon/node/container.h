@@ -36,7 +36,7 @@ ContainerLog ReadContainerLogFile(const std::string& path);
 /// A process that runs ContainerRemoveMain through the program `divvy`. The pidfd becomes readable when it has ended;
 /// the caller must then call Reap(). The pidfd is not open if the process could not be started.
 struct ContainerRemoval {
-  pid_t pid = 0;  // 0 if the process is no child of ours.
+  pid_t pid = 0;  // 0 if the process is not a child of this process.
   Descriptor pidfd;
   void Reap() const;
 };

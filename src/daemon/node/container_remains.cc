@@ -65,7 +65,7 @@ int ContainerRemoveMain(const std::vector<std::string>& words) {
   if (!Become(static_cast<uid_t>(*uid), static_cast<gid_t>(*gid))) return 1;
   const ContainerLog log = ReadContainerLogFile(words[2]);
   if (log.left.empty()) return 0;
-  // The file belongs to the user, so it may only choose among the engines that the machine has.
+  // The user can write this file, so it may name only an engine that the machine has, not any program.
   const std::string named = log.engine.substr(log.engine.rfind('/') + 1);
   const char* path = std::getenv("PATH");
   const auto engine =

@@ -38,7 +38,7 @@ LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::
     if (!file) piece.error = EACCES;
     return file && file->is_open() ? ReadOpenLog(*file, at, last, true, most) : piece;
   }
-  // Also uses our own rights if we cannot change to another user.
+  // A process that is not root cannot change to another user, so it reads with its own rights.
   if (log.is_ours || ::geteuid() != 0) return ReadLog(log.path, at, last, {}, most);
   const auto uid = static_cast<uid_t>(log.user.uid);
   const auto gid = static_cast<gid_t>(log.user.gid);

@@ -15,25 +15,26 @@
 
 namespace divvy {
 
-/// The paths with all patterns filled in for the node with these names; `log_directory` is the folder on that node. An
-/// empty output path means the terminal of a foreground job's caller. An empty error path means that the job has no
-/// separate error file.
+/// Return the paths of a job's output and error file, with all patterns (such as %j) filled in for the node with these
+/// names. `log_directory` is the folder of the logs that divvy keeps on that node. An empty output path means the
+/// terminal of a foreground job's caller. An empty error path means that the job has no separate error file.
 std::string OutputPath(const JobRecord& record, const JobSpec& spec, const NodeNames& names,
                        const std::string& log_directory);
 std::string ErrorPath(const JobRecord& record, const JobSpec& spec, const NodeNames& names);
 
 struct JobLog {
   std::string path;
-  bool is_ours = false;                  // True for the log that divvy keeps.
-  User user;                             // The user with whose rights any other file is read.
+  bool is_ours = false;                  // True for the log that divvy keeps, false for a file that the user named.
+  User user;                             // A file that the user named is read with the rights of this user.
   UserRight right = {};                  // The right to act as `user`.
-  std::shared_ptr<RootErrands> errands;  // Opens the file on our behalf; null: we open it ourselves.
+  std::shared_ptr<RootErrands> errands;  // The launcher, which opens the file; null: this process opens it.
 };
 
-/// Like ReadLog; `most` limits the bytes of the piece. May run on any thread. Blocks while a file server does not
-/// answer.
+/// Reads a piece of at most `most` bytes from byte `at` on. If `at` is -1, starts before the last `last` lines, or at
+/// the start of the file if `last` is -1 too (ReadLog in platform/users/read_log.h). May run on any thread. Blocks
+/// while a file server does not answer.
 LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most = kLogPieceBytes);
-/// The same for repeated reads: `groups` caches the groups of users.
+/// Reads the same piece, for callers that read repeatedly: `groups` caches the groups of users.
 LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most, UserGroups& groups);
 
 }  // namespace divvy

@@ -220,7 +220,7 @@ void LaunchBuilder::StartTasks(const JobRecord& record, const JobSpec& spec, Lau
   request.is_own_log = true;
 }
 
-// On the job's other nodes, only tasks of steps are started.
+// For the nodes of a gang. The job's program runs on the first node; on the others, only tasks of steps are started.
 void LaunchBuilder::TakeAllocation(const LaunchCommand& command, LaunchRequest& request) const {
   request.gang.starter = options_.divvy;
   request.gang.index = command.allocation_index;

@@ -12,7 +12,7 @@
 
 namespace divvy {
 
-/// Returns the folders that the job has for itself.
+/// Returns which folders (/tmp, /dev/shm) the job has privately instead of the machine's.
 OwnFolders FoldersOf(const JobSpec& spec);
 
 class LaunchBuilder {
@@ -20,12 +20,13 @@ class LaunchBuilder {
   LaunchBuilder(const NodeOptions& options, const NodeUsers& users, const std::vector<GpuFacts>& gpus)
       : options_(options), users_(users), gpus_(gpus) {}
 
-  /// Returns the launch as the user `here`. `grant`: the GPUs of a job with GPU fractions; otherwise null. The caller
-  /// adds streams, terminal and the key of a gang.
+  /// Returns the launch of the job as `here`, its user's account on this node. `grant`: the GPUs that the node has
+  /// given to a job with GPU fractions; null for a job with whole GPUs. The caller adds streams, terminal and the key
+  /// of a gang.
   LaunchRequest RequestFor(const LaunchCommand& command, const JobSpec& spec, const User& here,
                            const ShareGrant* grant) const;
-  /// The output files of a started job with all patterns filled in; the log that divvy keeps if the specification names
-  /// none.
+  /// Return the paths of the output and error file of a started job, with all patterns filled in. If the specification
+  /// names no output file, it is the log that divvy keeps.
   std::string OutputOf(const JobRecord& record, const JobSpec& spec) const;
   std::string ErrorOf(const JobRecord& record, const JobSpec& spec) const;
 

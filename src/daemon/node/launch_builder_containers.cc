@@ -33,7 +33,7 @@ ContainerNeeds LaunchBuilder::NeedsInside(const ShareGrant* grant) const {
   if (!grant->folder.empty()) needs.mounts.push_back({grant->folder, grant->folder, false});
   if (const std::string library = ValueOf(grant->environment, kPreload); !library.empty()) {
     needs.mounts.push_back({library, library, true});
-    // Without other preloaded libraries, which belong to the machine outside.
+    // Replaces the job's LD_PRELOAD, since the other libraries in it do not exist inside the container.
     needs.environment.push_back(std::string(kPreload) + "=" + library);
   }
   if (const std::string pipes = ValueOf(grant->environment, "CUDA_MPS_PIPE_DIRECTORY"); !pipes.empty())
@@ -59,7 +59,7 @@ void LaunchBuilder::IntoContainer(const JobSpec& spec, const ShareGrant* grant, 
   };
   const ContainerNeeds needs = NeedsInside(grant);
   if (!needs.empty()) set(kContainerNeedsVariable, FormatContainerNeeds(needs));
-  // Also for steps inside the job, which start containers as well.
+  // Set in the job's environment, because steps of the job also start containers with this engine.
   if (settings.engine != "auto") set(kContainerEngineVariable, settings.engine);
   if (!settings.options.empty()) set(kContainerOptionsVariable, divvy::Join(settings.options, "\n"));
   const bool is_whole_tenant = grant != nullptr && grant->is_whole;

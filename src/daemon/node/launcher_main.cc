@@ -75,8 +75,8 @@ Status MakeFolder(const std::string& path, mode_t mode, Numbers owner) {
   return {};
 }
 
-/// Ends a keeper that only knows a node run by root. Its tenants continue, and the next keeper takes over as after a
-/// crash.
+/// Ends the keeper of a node that an earlier release ran as root. Its tenants continue, and the next keeper takes them
+/// over as after a crash.
 void EndKeeperOf(const std::string& directory) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc", error)) {
@@ -89,7 +89,8 @@ void EndKeeperOf(const std::string& directory) {
   }
 }
 
-/// Supervisors of running jobs use the folder by its inode; jobs use its path. So it is moved and replaced by a link.
+/// Moves the folder of runs and puts a link in its place, because supervisors of running jobs have the folder open, and
+/// jobs use its path.
 Status MoveRuns(const std::string& from, const std::string& runs, Numbers owner) {
   struct stat about = {};
   if (::lstat(from.c_str(), &about) != 0 || !S_ISDIR(about.st_mode) || about.st_uid != 0) return {};
@@ -143,7 +144,8 @@ struct Words {
   bool is_detached = false;
 };
 
-// If the configuration cannot be read, the setup stays unchanged: the daemon, which also reads it, reports the error.
+// Reads divvy.toml again. If it cannot be read, the setup stays unchanged; the daemon, which also reads it, reports the
+// error.
 void Refresh(ErrandSetup& setup) {
   const RuntimePaths places = FindPlaces();
   const auto key = ReadSecret(places.controllers_key, kMostKeyText, Readers::kAll);

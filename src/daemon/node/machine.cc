@@ -46,7 +46,8 @@ std::string OsName() {
   return version.empty() ? id : id + "-" + version;
 }
 
-/// Replaces the last twelve digits of "GPU-8-4-4-4-12" by digits derived from the machine's name.
+/// Replaces the last twelve digits of each GPU's UUID by digits derived from the machine's name, so that emulated GPUs
+/// of different machines differ.
 void MakeOwn(std::vector<GpuFacts>& gpus, const std::string& machine) {
   constexpr std::size_t kDigits = 12;
   for (GpuFacts& gpu : gpus) {
@@ -230,7 +231,7 @@ std::string LastEmulationPath(const RuntimePaths& places) { return places.state 
 Result<std::string> PrepareEmulation(const std::string& emulate, const std::string& machine,
                                      const std::string& folder) {
   DIVVY_TRY(std::vector<GpuFacts> described, LoadGpuDescription(emulate));
-  // A description file may contain the UUIDs itself.
+  // The UUIDs in a description file are used as they are.
   if (!machine.empty() && ::access(emulate.c_str(), F_OK) != 0) MakeOwn(described, machine);
   return WriteEmulation(described, folder);
 }

@@ -28,9 +28,9 @@ Result<std::string> ReadWhole(const std::string& path);
 Result<dialect::Config> LoadConfig(const RuntimePaths& places);
 /// Replaces the file atomically and durably, with mode 0600.
 Status ReplaceFile(const std::string& path, std::string_view text);
-/// Sets up signals for a process that stays: the file size limit is reported as an error and handled like a full disk,
-/// and a lost peer is an error; neither kills the process. Programs that jobs run start with the default action of each
-/// caught signal; only an ignored one is inherited.
+/// Sets up SIGXFSZ and SIGPIPE for a daemon or agent, so that neither kills it: a write beyond the file size limit
+/// fails like one to a full disk, and a write to a closed connection fails. Programs that jobs run start with the
+/// default action of each caught signal; only an ignored one is inherited.
 void SetServiceSignals();
 /// Returns an open lock file that no other daemon or agent holds; kAlreadyExists names the pid of the holder. If the
 /// holder was just killed, waits up to 2 s for it.
@@ -49,10 +49,11 @@ std::string HostName();
 /// Raises the limit on open files: reading CPU time and files of thousands of jobs takes more descriptors than a
 /// shell's usual limit.
 void RaiseFileLimit();
-/// Returns "" if the boot id cannot be read.
+/// Returns the kernel's id of the present boot, or "" if it cannot be read.
 std::string BootId(const RuntimePaths& places);
 
-/// The source of the GPUs: a description and the probe. Without a probe there are no GPUs; everything else works.
+/// Where this node's GPUs come from (the driver or emulation), and the probe that reads their state. Without a probe
+/// the node has no GPUs; everything else works.
 struct GpuSource {
   std::unique_ptr<GpuProbe> probe;
   std::vector<GpuFacts> gpus;
@@ -79,7 +80,7 @@ struct GpuWishes {
 Result<std::string> PrepareEmulation(const std::string& emulate, const std::string& machine, const std::string& folder);
 Result<GpuSource> OpenGpus(const GpuWishes& wishes, const RuntimePaths& places);
 
-/// The folder of the keeper of shared GPUs, for a folder of runs.
+/// Returns the folder in which the keeper of shared GPUs has its files, given the folder of runs.
 std::string KeeperDirectory(const std::string& runs);
 
 /// Collects CPUs, memory, GPUs and labels, as the system reports them.

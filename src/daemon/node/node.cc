@@ -134,7 +134,7 @@ Status Node::Resize(JobId job, WindowSize window) {
   const NodeDriver::Run* run = driver_.Find(job);
   if (run == nullptr && !streams_.contains(job))
     return FailedPrecondition("job " + ToString(job) + " is not running here");
-  // The caller may send this before the supervisor runs.
+  // The caller may send its window size before the job's supervisor runs; the size is then kept for the launch.
   if (run == nullptr || run->record.control.empty()) windows_[job] = window;
   else return SendResize(run->record, window);
   return {};

@@ -22,7 +22,8 @@
 
 namespace divvy {
 
-/// The streams of a foreground job's caller, kept until the job's process has them. Closed when dropped.
+/// Standard input, output and error of a foreground job's caller (the `divvy run` that waits for it), kept until the
+/// job's process has them. Closed on destruction.
 using Streams = std::array<ForeignDescriptor, 3>;
 
 class Node final : public NodeCommandPort, private RunHost {
@@ -56,19 +57,20 @@ class Node final : public NodeCommandPort, private RunHost {
   }
   /// Sets the key of a gang, 64 hexadecimal digits. Must be called before the LaunchCommand of the node allocation.
   void SetGangKey(JobId job, std::uint32_t attempt, std::string key) { gang_keys_[job] = {attempt, std::move(key)}; }
-  /// Sets the GPUs on which a job with GPU fractions starts; the plan may name others. Called before its LaunchCommand.
+  /// Sets the GPUs on which the keeper lets a job with GPU fractions start, which may differ from the GPUs in its
+  /// record. Called before its LaunchCommand.
   void SetShareGrant(JobId job, ShareGrant grant) { grants_[job] = std::move(grant); }
-  /// Sets a callback for runs whose processes are gone; it runs before the controller is told.
+  /// Sets a callback for each run whose processes are gone. It is called before the controller gets the report.
   void SetOver(std::function<void(JobId job, std::uint32_t attempt)> over) { over_ = std::move(over); }
   void OnReport(const SupervisorReport& report);
   /// The launcher has refused to start this run (ProcessLauncher::TakeRefused).
   void OnRefused(JobId job, std::uint32_t attempt);
   GpuSet GpusHere(const JobRecord& record) const override;
 
-  /// Starts a step of a job that runs here, or signals one, for a caller outside the job, over a copy of `socket`
-  /// (SendStepCall).
+  /// Lets a caller outside the job start a step in a job that runs here, or signal a step, over a copy of the connected
+  /// `socket` (SendStepCall). `stops_only`: the caller may only signal steps.
   Status CallStep(JobId job, int socket, bool stops_only);
-  /// Runs on this node that the controller does not know (ControllerPort::OnFound).
+  /// Returns the runs on this node that the controller does not know (ControllerPort::OnFound).
   std::vector<const RunDescription*> found() const;
   /// True from the launch until the run's end is fully processed.
   bool Runs(JobId job) const { return driver_.Find(job) != nullptr; }
@@ -79,8 +81,8 @@ class Node final : public NodeCommandPort, private RunHost {
     streams_.erase(job);
     held_.erase(job);
   }
-  /// The job's supervisor also holds these output descriptors, from the start (LaunchRequest::held). Call before
-  /// KeepStreams.
+  /// Sets descriptors of a foreground job's output and error that its supervisor holds beside the job, so that it can
+  /// go on reading them when the agent is gone (LaunchRequest::held). Call before KeepStreams.
   struct Held {
     ForeignDescriptor output, error, life;
   };
@@ -94,18 +96,21 @@ class Node final : public NodeCommandPort, private RunHost {
   /// The job continues.
   void SetTerminalLeft(std::function<void(JobId job)> left) { terminal_left_ = std::move(left); }
 
+  /// Returns the pids of the processes above this node's jobs: supervisors and their guards; for a run without a
+  /// supervisor, the run's first process.
   std::set<std::int64_t> supervisors() const;
-  /// The job of this supervisor; unset if it is none of this node's.
+  /// Returns the job that the process with this pid supervises; an unset id if it supervises no job of this node.
   JobId JobUnder(std::int64_t supervisor) const;
   std::int64_t pid_of(JobId job) const;
-  /// Jobs that have a process on this node, or will soon have one.
+  /// Returns the jobs that have a process on this node, or will soon have one.
   std::set<JobId> runs() const;
-  /// The running jobs of this node with their processes; excludes runs that are prepared and waiting, or have ended.
+  /// A running job of this node with its processes.
   struct RunHere {
     JobId job;
     std::uint32_t attempt = 0;
     UseTarget use;
   };
+  /// Returns the runs whose programs run now, not those that are prepared and wait, or have ended.
   std::vector<RunHere> runs_here() const;
   /// The output log of a run on this node; nullopt if it is not known.
   std::optional<JobLog> LogOfRun(JobId job) const;
@@ -114,12 +119,12 @@ class Node final : public NodeCommandPort, private RunHost {
   /// The uid of a run's processes, as it was launched; -1 if the job does not run here or has not reported it yet.
   std::int64_t uid_of(JobId job) const;
   const Isolation& isolation() const { return options_.isolation; }
-  /// "enforced (cgroup v2); 2 opens of other GPUs refused", for a job that runs or ended recently. Empty if there is
-  /// nothing to report.
+  /// Returns how a job that runs or ended recently is kept from GPUs of other jobs, such as "enforced (cgroup v2); 2
+  /// opens of other GPUs refused". Empty if there is nothing to report.
   std::string IsolationTextOf(JobId job) const;
   /// The file in which a job on this node lists its steps (platform/records/step_list_file.h).
   std::string StepsOf(const JobRecord& record) const;
-  /// The number of refused device opens of all jobs that have ended since the start.
+  /// Returns how often jobs that have ended since this process started were refused a GPU that is not theirs.
   std::int64_t refused_devices() const { return refused_devices_; }
   /// See LaunchBuilder.
   std::string OutputOf(const JobRecord& record, const JobSpec& spec) const { return launches_.OutputOf(record, spec); }

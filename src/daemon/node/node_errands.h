@@ -1,5 +1,5 @@
-// Operations on runs that take root's rights. A node that has them runs them itself; on a served node, which is not
-// root, the launcher does.
+// Operations on runs that take root's rights. A node whose process has these rights performs the operations itself. On
+// a machine where the daemon or agent is not root, the launcher (a process with root's rights) performs them.
 #pragma once
 
 #include <optional>
@@ -18,18 +18,21 @@ class NodeErrands {
 
   /// Writes the file that tells an elastic job its GPUs.
   Status SetGpusFile(JobId job, GpuSet gpus) const;
-  /// Writes what a gang's node allocation needs for its start. `is_adopted`: it has no supervisor that could pass on
-  /// the GoCommand, so this also starts it.
+  /// Writes the file that the part of a gang on this node needs for its start. `is_adopted`: this part has no
+  /// supervisor that could tell it to start, so this function also starts it.
   Status Stage(const RunRecord& run, bool is_adopted, const GangFile& gang, const User& owner) const;
-  /// Returns how many processes had the signal sent to them; with OrphanReach::kFirst, 1.
+  /// Sends a signal to the processes of a run without a supervisor; with OrphanReach::kFirst, to its first process
+  /// only. Returns the number of processes that the signal was sent to.
   int SignalAdopted(JobId job, const AdoptedProcess& process, int signal, OrphanReach reach) const;
-  /// Returns nullopt while the process runs.
+  /// Returns how the first process of a run without a supervisor ended; nullopt while it runs.
   std::optional<Exit> ExitOfAdopted(JobId job, AdoptedProcess& process) const;
-  /// Returns how many opens of other GPUs were refused; nullopt if the job has no cgroup.
+  /// Returns how often the job's processes were refused a GPU that is not theirs; nullopt if the job has no cgroup.
   std::optional<std::int64_t> RefusedDevicesOf(const RunRecord& run) const;
-  /// Kills what is left of a run without supervisor and guard; returns false if something was left.
+  /// Sends SIGKILL to the processes that are left after the end of a run without supervisor. Returns false if there
+  /// were some, so that the caller must try again.
   bool EndLeftovers(const RunRecord& record) const;
-  /// Starts the removal of the containers in the list, as this user.
+  /// Starts a process with this user's rights that removes the containers which the record at path `list` names as
+  /// left.
   ContainerRemoval RemoveContainers(const User& user, const std::string& list) const;
 
  private:

@@ -27,11 +27,12 @@ namespace divvy {
 /// Operations that a machine's launcher does for its daemon or agent, and the available ways of isolation.
 struct LauncherHelp {
   std::shared_ptr<RootErrands> errands;  // Null: this process does them itself.
-  IsolationFacts ways;
+  IsolationFacts ways;                   // The ways of isolation that this machine offers.
 };
-/// `what` is "daemon" or "agent". On a served machine this process must not be root, since it reads untrusted input,
-/// and must see all processes. Also forwards commands to supervisors of an earlier release, which accept them from root
-/// only.
+/// Connects to the launcher of a served machine, whose daemon or agent (`what`) is not root. Fails there if this
+/// process is root (it must not be, since it reads untrusted input) or cannot see all processes. Also makes the
+/// launcher forward commands to supervisors of an earlier release, which accept commands from root only. A user's own
+/// daemon or agent has no launcher.
 Result<LauncherHelp> ReachLauncher(const RuntimePaths& places, const std::string& what);
 
 class NodeHost {
@@ -54,27 +55,27 @@ class NodeHost {
   Status AdoptRuns(bool was_rebooted);
   /// Calls Node::Reconcile. Launches that still wait for room on shared GPUs are dropped.
   void Reconcile();
-  /// Sets all GPUs that tenants must not use now, with the reasons.
+  /// Sets the GPUs that jobs with GPU fractions must not use now, with the reasons. Replaces the earlier ones.
   void Withhold(const std::vector<wire::WithheldGpu>& gpus);
   const GpuSource& gpus() const { return gpus_; }
   GpuSet AllGpus() const { return GpuSet::FirstN(static_cast<int>(gpus_.gpus.size())); }
 
-  /// Probes the GPUs now; blocks on the driver. Only before Run.
+  /// Probes the GPUs and returns what the driver reports. Blocks until it answers, so it may be called only before Run.
   std::vector<GpuObservation> LookNow();
-  /// Fills in the jobs of the processes that divvy started.
+  /// Fills in, for each observed process that divvy started, the job that it belongs to.
   void NameJobs(std::vector<GpuObservation>& seen) const;
   /// Makes the node probe the GPUs of each ended run before it reports the end.
   void LookAtEnds();
   /// Probes the GPUs on the prober's thread; calls `done` on the loop's.
   void LookAtGpus(GpuSet which, std::function<void(std::vector<GpuObservation>)> done);
-  /// From now on handles messages of supervisors and the launcher, checks on them every `period`, and reports the
-  /// processes on the GPUs.
+  /// From now on handles messages of supervisors and the launcher, and every `period` checks that they are alive. Calls
+  /// `on_seen` with the processes on the GPUs.
   void Run(Duration period, std::function<void(std::vector<GpuObservation>)> on_seen);
   /// Calls `on_change` when a disk on which jobs write files becomes full (FullDisk), and when none is full any more.
   void WatchDisks(std::vector<std::string> folders, std::function<void(const std::string& what)> on_change);
   /// Starts sampling this node's resource use.
   void Sample(Sampler::Options options, Sampler::OnSnapshot on_snapshot);
-  /// Stops the worker threads. A launch may not have been sent yet; it is a moment later.
+  /// Stops the worker threads. The connection to the launcher is kept, since a launch may not have been sent yet.
   void Stop() {
     sampler_.reset();
     prober_.reset();

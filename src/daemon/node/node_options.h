@@ -30,7 +30,8 @@ struct NodeOptions {
   bool may_change_user = false;  // True if each job runs as its submitter: this process or the launcher is root.
   /// Operations that a launcher with root's rights does for this node; null: the node does them itself.
   std::shared_ptr<RootErrands> errands;
-  /// Returns the right to run jobs as this user, which such a launcher requires; an empty right if there is none.
+  /// Returns the signed right to run jobs as this user, without which the launcher refuses to; an empty right if the
+  /// launcher has given none for this user.
   std::function<UserRight(const User& user)> right_of;
   /// Set for an agent that may change users: returns the account of that name on this node, whose uid may differ from
   /// the controller's. Called from any thread. Null: users are identified by their uids.

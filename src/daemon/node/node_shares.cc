@@ -15,7 +15,7 @@ constexpr std::string_view kOtherKeeper =
     "the keeper of the shared GPUs was started by another release of divvy, and is not asked for MIG instances; it "
     "goes on with the jobs that it has, and another takes its place when they are over";
 
-// GPUs of the same model and size get the index of the first of them.
+// Returns the same number for all GPUs of the same model and memory size: the index of the first of them.
 GpuIndex KindOf(const std::vector<GpuFacts>& gpus, const GpuFacts& gpu) {
   const auto first = std::ranges::find_if(
       gpus, [&](const GpuFacts& other) { return other.model == gpu.model && other.memory_total == gpu.memory_total; });
@@ -87,7 +87,7 @@ wire::KeeperRequest NodeShares::RequestFor(const Holder& holder) const {
 }
 
 wire::ShareTerms NodeShares::WholeTerms(GpuSet gpus) const {
-  // No other tenant fits next to it on any of them, because it has all of their time.
+  // No other tenant fits on these GPUs beside this one, because it has all of their compute time.
   Bytes least;
   Bytes most;
   for (const int gpu : gpus.ToVector()) {
@@ -112,7 +112,7 @@ void NodeShares::Adopt(const JobRecord& record, GpuSet gpus) {
   const bool is_tenant = holder.is_tenant();
   // The machine may have come back with fewer GPUs. Capacity that is kept for its tenants stays theirs.
   if (!is_tenant) holder.gpus = gpus & SeenGpus();
-  // A displaced job has no GPUs. The keeper reports whether it is one.
+  // A displaced job (whose GPU memory is parked for another job) has no GPUs here; the keeper reports it.
   if (holder.gpus.empty() && record.request.gpus == 0) return;
   holders_.insert_or_assign(record.id, std::move(holder));
   if (is_tenant) Open();
@@ -190,7 +190,7 @@ void NodeShares::TellAll() {
   for (const bool are_tenants : {false, true}) {
     for (const auto& [job, holder] : holders_) {
       if (holder.is_tenant() != are_tenants || waiting_.contains(job) || !IsSeen(holder)) continue;
-      if (holder.gpus.empty()) continue;  // It is displaced, and the keeper knows it.
+      if (holder.gpus.empty()) continue;  // The job is displaced, and the keeper has it in its list.
       // The job has its slice, and the keeper knows it.
       if (holder.record.gpu_slice.any() && keeper_version_ != wire::kKeeperVersion) continue;
       keeper_.Ask(RequestFor(holder), [this, job = job](const Result<wire::KeeperAnswer>& answer) {
@@ -275,7 +275,7 @@ void NodeShares::Begin(const LaunchCommand& command, const std::shared_ptr<const
   holder.is_parkable = command.is_parkable && why_never_parks_.empty() && (gpus - SeenGpus()).empty();
   if (holder.is_tenant()) {
     const auto owner = ports_.owner_of(record.user);
-    // The node reports the error.
+    // The node finds the same error when it executes the command, and reports it.
     if (!owner) return ports_.execute(command, spec);
     holder.owner = *owner;
   }
@@ -287,7 +287,7 @@ void NodeShares::Begin(const LaunchCommand& command, const std::shared_ptr<const
   const bool was_open = is_open_;
   Open();
   if (was_open) return Ask(record.id);
-  // OnKeeper sends the request.
+  // The request is sent when a keeper is connected (OnKeeper).
   GiveUp(record.id, waiting_.at(record.id).number = next_number_++, kKeeperComesWithin, "not come");
 }
 
@@ -324,7 +324,7 @@ void NodeShares::Ask(JobId job) {
 void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::KeeperAnswer>& answer) {
   const auto at = waiting_.find(job);
   if (at == waiting_.end() || at->second.number != number) return;
-  // OnKeeper asks the next keeper.
+  // The keeper is gone; when the next one is connected, OnKeeper sends the request to it.
   if (!answer && answer.error().code == ErrorCode::kUnreachable)
     return GiveUp(job, number, kKeeperComesWithin, "not come back");
   // If the driver cannot create an instance now, it cannot do so in a minute either.
@@ -335,7 +335,7 @@ void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::Keep
     ports_.set_grant(job, {added->gpus, added->reachable, added->folder, added->environment, added->device_files,
                            holders_.at(job).is_parkable});
   if (answer->room && answer->room->bound > Duration(0) && ports_.tell) {
-    // Nothing is logged for GPUs that were already empty.
+    // Nothing is logged if no memory had to be moved to make the GPUs empty.
     const auto ms = [](Duration time) { return std::to_string(time / std::chrono::milliseconds(1)); };
     ports_.tell("event=made_room job=" + ToString(job) + " took_ms=" + ms(answer->room->took) +
                 " bound_ms=" + ms(answer->room->bound));
@@ -427,7 +427,7 @@ void NodeShares::Act(JobId job, const std::string& action, const std::vector<int
 // If the keeper is lost meanwhile, the next one is asked: the actions are idempotent.
 void NodeShares::Ask(Action action) {
   const auto holder = holders_.find(action.job);
-  // The launch already uses the new size.
+  // The job has not been launched yet, and its launch will use the new size.
   if (waiting_.contains(action.job) && action.what == "resize") return action.done({});
   if (holder == holders_.end() || !holder->second.has_fraction() || waiting_.contains(action.job))
     return action.done(FailedPrecondition("job " + ToString(action.job) + " has no shared GPU on this node now"));
@@ -460,7 +460,7 @@ void NodeShares::OnKept(const wire::KeeperState& state) {
     if (ports_.tell) ports_.tell("event=share job=" + ToString(event.job) + " what=\"" + event.text + "\"");
   }
   TellTroubles(state);
-  // Tenants that ended while no keeper was there to be told.
+  // Removes tenants whose runs ended while no keeper was connected.
   for (const wire::KeptTenant& tenant : state.tenants) {
     const auto holder = holders_.find(tenant.job);
     if (holder != holders_.end() && holder->second.attempt == tenant.attempt) {

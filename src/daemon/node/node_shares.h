@@ -1,6 +1,7 @@
-// Sits in front of a node and handles shared GPUs. A launch is passed to the node once the keeper has made room for it
-// and has named the GPUs. A job with GPU fractions is registered with the keeper as a tenant. A job with whole GPUs
-// waits until no tenant is on them. Without tenants there is no keeper, and all commands pass at once.
+// Receives all commands for a node before the node does, and handles shared GPUs. The keeper is the process that shares
+// a node's GPUs among jobs. A launch is passed to the node once the keeper has made room for the job and has named the
+// GPUs. A job with GPU fractions is registered with the keeper as a tenant. A job with whole GPUs waits until no tenant
+// is on them. Without tenants there is no keeper, and all commands are passed on at once.
 #pragma once
 
 #include <functional>
@@ -29,14 +30,16 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
     /// Returns the local user as whom a user's jobs run; fails if they cannot run here.
     std::function<Result<User>(const User&)> owner_of;
     std::function<void(const std::string& line)> note;
-    /// Optional. Logs normal events, like `note`.
+    /// Optional. Logs normal events; `note` logs problems.
     std::function<void(const std::string& line)> tell = nullptr;
     /// Calls back on the loop after a delay.
     std::function<void(Duration, std::function<void()>)> after;
   };
-  /// Longer than any keeper needs to move all memory that can be in the way: 80 GB at 2 GB/s, twice.
+  /// A launch fails if the keeper has not made room for it within this time, which is longer than moving all memory
+  /// that can be in the way takes: 80 GB at 2 GB/s, twice.
   static constexpr Duration kMakesRoomWithin = std::chrono::minutes(2);
-  /// For the first keeper, and for the next after one is gone.
+  /// A launch or an action fails if no keeper is connected within this time, after the first one was started or an
+  /// earlier one ended.
   static constexpr Duration kKeeperComesWithin = std::chrono::seconds(10);
   /// A tenant is parked before it is paused, since a stopped process cannot take part in parking. After this time it is
   /// paused in any case.
@@ -47,7 +50,8 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
 
   /// Sets whether idle GPUs may be switched to MIG mode for a slice, and back.
   void SetMaySwitchMig(bool may) { may_switch_mig_ = may; }
-  /// Jobs that may be parked later are started as ordinary ones, because of `why`.
+  /// From now on no job with whole GPUs is started in a way that allows parking it later. `why` is the reason for
+  /// users.
   void SetNeverParks(std::string why) { why_never_parks_ = std::move(why); }
   /// Must be called before anything else.
   void Join(ControllerPort& controller) { controller_ = &controller; }
@@ -56,8 +60,8 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   /// Updates a run that is known here with the controller's record, which includes commands issued while the node was
   /// disconnected.
   void Refresh(const JobRecord& record, GpuSet gpus);
-  /// Connects to the keeper, because an earlier process may have left tenants there. Runs that have ended are reported
-  /// to it.
+  /// Connects to the keeper, because it may still have tenants of an earlier daemon or agent. Tenants whose runs have
+  /// ended are then removed from it.
   void FindKeeper() { Open(); }
   /// The controller has restarted. Launches that wait here are dropped; the controller repeats those that it still
   /// wants.
@@ -68,17 +72,17 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
 
   // NodeCommandPort
   void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
-  /// The processes of this run are gone: frees its GPUs before the controller is told.
+  /// Call when the processes of this run are gone, before that is reported to the controller. Frees the run's GPUs.
   void OnOver(JobId job, std::uint32_t attempt);
-  /// GPUs that tenants must not use now, as the controller says, with reasons such as "is restricted". The map replaces
+  /// Sets the GPUs that the controller withholds from tenants, with reasons such as "is restricted". The map replaces
   /// the previous one.
   using Reasons = std::map<GpuIndex, std::string>;
   void SetWithheld(Reasons withheld);
-  /// GPUs that nothing can use now, as this node's driver reports.
+  /// Sets the GPUs that no job can use now, as this node's driver reports. The map replaces the previous one.
   void SetBroken(Reasons broken);
 
-  /// The processes on the GPUs, with their jobs. The keeper is told about processes of tenants, since they may hide
-  /// from it.
+  /// Takes the processes on the GPUs, with their jobs, and tells the keeper those of its tenants, since a
+  /// process may not register with the keeper itself.
   void SetSeen(const std::vector<GpuObservation>& seen);
 
   /// Runs "park", "wake" or "move" on a tenant of this node, or "resize" to the size of its last PortionCommand. Calls
@@ -156,7 +160,7 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   void Ask(JobId job);
   void Ask(Action action);
   void GiveUpPostponed();
-  /// Fails the launch after `within`, unless it was requested again or has got its GPUs.
+  /// After `within`, fails the launch with this number if it still waits for its GPUs.
   void GiveUp(JobId job, std::uint64_t number, Duration within, const std::string& what);
   void OnRoom(JobId job, std::uint64_t number, const Result<wire::KeeperAnswer>& answer);
   void Pass(JobId job);
@@ -180,7 +184,7 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   std::vector<Action> postponed_;  // Actions that wait for the next keeper.
   Reasons withheld_;
   Reasons broken_;
-  std::vector<wire::KeeperProcess> processes_;  // The processes that this keeper was told about.
+  std::vector<wire::KeeperProcess> processes_;  // The processes that the connected keeper was told about.
   bool is_open_ = false;
   bool may_switch_mig_ = false;
   std::string why_never_parks_;
@@ -191,7 +195,8 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   wire::KeeperState state_;
 };
 
-/// The guaranteed and maximal share of a GPU with this much memory.
+/// Returns the request (guaranteed) and limit (maximum) of a GPU fraction, in compute and memory, on a GPU with this
+/// much memory.
 wire::ShareTerms TermsOf(const GpuPortion& portion, Bytes gpu_memory);
 
 }  // namespace divvy

@@ -32,7 +32,7 @@ struct FakeKeeper final : KeeperPort {
     asked.pop_front();
     return first;
   }
-  /// The next requests are a hello and a query for the tenants; answers both.
+  /// Takes the next two requests, which must be a hello and a query for the tenants, and answers both.
   void AnswerHello(const wire::KeeperState& state = {}) {
     Asked hello = Next();
     EXPECT_TRUE(hello.request.hello);

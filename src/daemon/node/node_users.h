@@ -1,4 +1,5 @@
-// The users of a node's jobs: as which local user a job runs, and the permissions that this takes.
+// The users of a node's jobs: as which local user (account on this node) a job runs, and the permissions that running a
+// job as that user takes.
 #pragma once
 
 #include <optional>
@@ -24,9 +25,11 @@ class NodeUsers {
   /// The user of a run, from its record; queries the name service only for a record of an older release. Returns
   /// nullopt if the user is unknown.
   std::optional<User> OwnerOf(const RunRecord& run, const JobRecord* job) const;
-  /// Adds the right that a launcher with root's rights requires; an empty one if there is none.
+  /// Returns the user together with the signed right to run jobs as this user, which the launcher requires. The right
+  /// is empty if the launcher has given none for this user.
   UserWithRight WithRight(const User& user) const;
-  /// Explains to the user why a job did not run: the right is missing, or the launcher has refused it.
+  /// Return messages for the user about a job that did not run, because the right to run jobs as this user is missing,
+  /// or because the launcher has refused that right.
   std::string MissingRight(const User& user) const;
   std::string RefusedRight(const User& user) const;
 

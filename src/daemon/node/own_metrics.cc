@@ -67,7 +67,7 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
 
 std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
   const auto size = SizeOf(reader.source.log);
-  // After its end a job writes nothing more, so its last line counts even without a line break.
+  // An ended job writes nothing more, so the last line of its log counts even without a line break.
   const bool has_last_words = !reader.is_current && !reader.begun.empty();
   if (!size || (*size == std::exchange(reader.size, *size) && !has_last_words)) return {};
   LogPiece piece = Piece(reader.source.log, reader.next, -1, kMostBytes);
@@ -98,7 +98,7 @@ std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
   const std::size_t skipped = lines.size() - std::min(lines.size(), wire::kMostOwnLines);
   for (std::size_t i = skipped; i < lines.size(); ++i) {
     for (const auto& [name, value] : wire::NumbersOfLine(lines[i], true)) {
-      // NaN concerns only sweeps; it hides no number of the same second.
+      // NaN is kept for sweeps only. It must not replace a number that was reported in the same second.
       const bool is_known = std::ranges::find(numbers, name, &wire::OwnNumbers::value_type::first) != numbers.end();
       if (!std::isnan(value) || !is_known) wire::KeepNewest(numbers, name, value);
     }

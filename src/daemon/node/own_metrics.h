@@ -30,10 +30,11 @@ class OwnMetrics {
     JobLog log;
   };
 
-  /// Reads new log lines since the last call and appends the metrics to the samples of the jobs in `out`, under the
-  /// name `node`. For jobs that are present at the very first call, only later lines are read. A later attempt
-  /// continues behind what was read of the earlier one, or starts at the present end if nothing was read here. A job
-  /// that is no longer in `sources` is read once more, for the last lines before its end.
+  /// Reads the lines that jobs have written to their logs since the last call, and appends the metrics in them to the
+  /// jobs' samples in `out`, under the node name `node`. For jobs that are in `sources` at the very first call, only
+  /// later lines are read. When a job is started again, reading continues where it stopped in the job's last run, or
+  /// begins at the present end of the log if this object has not read it before. The log of a job that is no longer in
+  /// `sources` is read once more, for the last lines before the job's end.
   void Look(const std::vector<Source>& sources, const std::string& node, samples::Snapshot& out);
 
  private:
@@ -50,7 +51,7 @@ class OwnMetrics {
     return ReadJobLog(log, at, last, most, groups_);
   }
 
-  /// How far the log of a job that is gone was read: its next run continues there, however short the run is.
+  /// How far the log of a job that no longer runs was read. When the job runs again, reading continues there.
   struct Left {
     std::string path;
     std::int64_t next = 0;
@@ -63,7 +64,7 @@ class OwnMetrics {
   bool has_looked_ = false;
 };
 
-/// Converts numbers to readings of a job.
+/// Converts numbers that a job has reported to readings for its samples.
 std::vector<samples::Reading> OwnReadings(const wire::OwnNumbers& numbers);
 
 }  // namespace divvy

@@ -19,7 +19,7 @@
 namespace divvy {
 namespace {
 
-/// The fields that Controller::Replay reads.
+/// Returns a copy of the record with only those fields that Controller::Replay reads.
 JobRecord Essence(const JobRecord& record) {
   JobRecord kept;
   kept.id = record.id;

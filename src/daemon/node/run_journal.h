@@ -5,11 +5,11 @@
 //   epoch 7                   the controller's number among all that agents have followed
 //   run 17 3 {...}            a RunDescription: attempt 3 of job 17 was launched, or has ended
 //
-// A line about a run is written after the commit that it belongs to, and before commands are sent and answers given. So
-// the journal is never ahead of its own store, and is ahead of every older copy of that store. The next free id is
-// written before the commit: the store may be replaced while a job is in it that this journal does not know yet, and
-// another job must not get that id. The file is not synced: it survives a crash of the daemon, but a power cut loses
-// the last seconds. Used on the loop's thread only.
+// A line about a run is written after the store's commit of the same change, and before commands are sent and answers
+// given. So the journal never knows more than its own store, and knows more than every older copy of that store. The
+// next free id is written before the commit: an older copy may replace the store before a new job is in the journal,
+// and no other job must get that job's id. The file is not synced: it survives a crash of the daemon, but a power cut
+// loses the last seconds. Used on the loop's thread only.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,11 @@ namespace divvy {
 
 class RunJournal {
  public:
-  /// A larger file is renamed to PATH.1 and replaces the previous one: about 30,000 runs each.
+  /// In bytes. A larger file is renamed to PATH.1, which replaces the file that had this name. Each has about 30,000
+  /// runs.
   static constexpr std::int64_t kMaxSize = std::int64_t{16} << 20;
 
+  /// The last values of these two lines in the journal; 0: none.
   struct Kept {
     std::uint64_t next_id = 0;
     std::uint64_t epoch = 0;
@@ -44,7 +46,8 @@ class RunJournal {
 
   /// Call with the id counter of each batch before it is committed. Does nothing if the file has this or a higher one.
   Status ReserveIds(std::uint64_t next_id);
-  /// Call with each step's effects once they are durable. An error is returned once, until writing works again.
+  /// Writes the lines for these effects. Call once the effects are durable in the store. Fails with
+  /// kFailedPrecondition if the file cannot be written; these lines are then missing.
   Status Write(const Effects& effects);
   Status WriteEpoch(std::uint64_t epoch);
 

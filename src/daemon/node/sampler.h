@@ -23,7 +23,8 @@ namespace divvy {
 
 class Sampler {
  public:
-  /// The present GPUs of a job with GPU fractions, which may be moved and parked.
+  /// The present GPUs of a job with GPU fractions. They change when the job is moved; while it is parked (its GPU
+  /// memory is on the host), `is_parked` is true.
   struct PartsNow {
     GpuSet gpus;
     bool is_parked = false;
@@ -31,7 +32,8 @@ class Sampler {
   struct Options {
     std::string node;  // The node name in the samples.
     Duration every = std::chrono::seconds(1);
-    /// Optional. For a job with GPU fractions; nullopt: it is where the run was started. Null: so are all jobs.
+    /// Optional. Returns the present GPUs of a job; nullopt: the job is still on the GPUs on which it was started. A
+    /// null function means the same for all jobs.
     std::function<std::optional<PartsNow>(JobId job)> parts_now = nullptr;
   };
   using OnSnapshot = std::function<void(samples::Snapshot)>;
@@ -40,11 +42,11 @@ class Sampler {
   Sampler(boost::asio::io_context& loop, const Node& node, std::unique_ptr<UseProbe> probe, Options options);
   ~Sampler();
 
-  /// Starts sampling; `on_snapshot` is called on the loop's thread. If a look takes longer than a second, the looks
-  /// that it delays are skipped.
+  /// Starts sampling; `on_snapshot` is called on the loop's thread with each sample. If taking a sample lasts longer
+  /// than the period (a second), the samples that were due meanwhile are skipped.
   void Begin(OnSnapshot on_snapshot);
-  /// The processes of a run are gone, and the node still knows the run. If the run was never sampled, its metrics are
-  /// read at the next look.
+  /// Call when the processes of a run are gone and the node still knows the run. If the run was too short to be
+  /// sampled, the metrics in its log are read with the next sample.
   void OnOver(JobId job, std::uint32_t attempt);
 
  private:

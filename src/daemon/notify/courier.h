@@ -16,9 +16,9 @@ namespace divvy {
 
 class Courier {
  public:
-  /// Starts the process for an order with `end` as its standard input and output. It runs as the user that the order
-  /// names (DeliveryOrder::run_as), or as the daemon's user if it names none. Used where the launcher is needed: for
-  /// users and for mail.
+  /// Starts the process that delivers, with the socket `end` as its standard input and output. It runs as the user that
+  /// the order names (DeliveryOrder::run_as), or as the daemon's user if the order names none. Used for deliveries
+  /// whose process only the launcher can start: those for users, and mail.
   using StartAs = std::function<Result<StartedProgram>(const wire::DeliveryOrder& order, int end)>;
 
   /// `command`: {"/path/of/divvy", "internal-deliver"}.
@@ -27,7 +27,8 @@ class Courier {
   ~Courier();
 
   using Done = std::function<void(const wire::DeliveryResult&)>;
-  /// Calls back once, later; at most some seconds after the order's time limit.
+  /// Starts a delivery. Calls `done` once, after Send has returned and at most some seconds after the order's time
+  /// limit.
   void Send(const wire::DeliveryOrder& order, Done done);
 
  private:

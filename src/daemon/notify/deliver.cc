@@ -111,7 +111,7 @@ DeliveryResult ToCommand(const DeliveryOrder& order, const HookUser& user) {
 
 DeliveryResult ToMail(const DeliveryOrder& order, Time now) {
   HookRun run;
-  // The addresses are in the message (-t), and a line with a single dot does not end it (-i).
+  // sendmail reads the addresses from the message (-t), and a line with a single dot does not end the message (-i).
   run.words = {order.sendmail, "-t", "-i"};
   if (!order.from.empty()) run.words.insert(run.words.end(), {"-f", order.from});
   run.environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "LANG=C.UTF-8"};

@@ -10,7 +10,7 @@
 
 namespace divvy {
 
-/// Runs "divvy internal-deliver".
+/// Runs the delivering process, "divvy internal-deliver". Returns its exit code.
 int DeliverMain(const std::vector<std::string>& words);
 
 /// Performs the delivery in this process. Only for single-threaded processes.

@@ -14,7 +14,8 @@ namespace {
 constexpr int kMostDoublings = 20;
 constexpr std::size_t kLongestFailure = 300;
 
-/// A delivery needs one whole unit of the allowance; a minute's worth may be used at once.
+/// The amount that one delivery takes from a receiver's allowance, which grows with time, up to the deliveries of one
+/// minute.
 constexpr double kWhole = 1;
 constexpr std::string_view kMail = "mail/";
 

@@ -22,8 +22,8 @@ class NoticeQueue {
  public:
   using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
   struct Limits {
-    /// The rate per receiver, and the burst after a quiet minute. All mail addresses that one user's jobs name count as
-    /// one receiver.
+    /// The limit on deliveries per minute to one receiver, also all at once after a minute without any. All mail
+    /// addresses that one user's jobs name count as one receiver.
     int most_per_minute = 20;
     Duration retry_after = std::chrono::seconds(5);
     Duration give_up_after = std::chrono::hours(24);
@@ -38,21 +38,22 @@ class NoticeQueue {
   explicit NoticeQueue(Limits limits) : limits_(limits) {}
 
   static Setting RowOf(const wire::QueuedNotice& notice);
-  /// Loads a notice, which waits from now on, or a receiver's delivery record. Returns true if the key is one of ours.
+  /// Loads a row of the store: a notice, which waits for delivery from now on, or the record of a receiver's
+  /// deliveries. Returns true if the key belongs to this class.
   bool LoadSetting(std::string_view key, std::string_view text);
 
-  /// Returns true if one more notice may wait for `to`; otherwise counts it as lost.
+  /// Returns true if one more notice may wait for the receiver `to`. Otherwise counts one as lost for that receiver.
   bool TakesFor(const std::string& to);
-  /// Call once the notice's row is durable.
+  /// Adds a notice to the queue. Call once the notice's row is durable.
   void Add(wire::QueuedNotice notice);
 
-  /// Returns the notices that are due. Each is under way until OnResult is called for it.
+  /// Returns the notices to deliver now. Each counts as under way until OnResult is called for it.
   std::vector<wire::QueuedNotice> Take(Time now);
-  /// The next time when Take may return more; kNever if that depends on other events.
+  /// Returns the next time when Take may return more; kNever if it can do so only after another call (Add, OnResult).
   Time NextDue(Time now) const;
 
-  /// Records the result of a delivery and returns rows for the store. Returns no rows if this delivery is not under
-  /// way.
+  /// Records the result of the delivery of notice `id` to the receiver `to`. Returns the rows to store; none if this
+  /// delivery is not under way.
   std::vector<Setting> OnResult(const std::string& to, const std::string& id, const wire::DeliveryResult& result,
                                 Time now);
   /// Removes a receiver that no longer exists.
@@ -89,7 +90,7 @@ class NoticeQueue {
   Limits limits_;
   std::map<std::string, Line> lines_;
   std::map<std::string, Allowance> allowances_;
-  std::map<std::string, std::size_t> waiting_of_;  // By owner.
+  std::map<std::string, std::size_t> waiting_of_;  // The number of waiting notices, by the receivers' owner.
   std::size_t size_ = 0;
   std::size_t under_way_ = 0;
 };

@@ -34,7 +34,7 @@ std::string WithGpus(const JobRecord& record) {
   return " with " + (gpus == 1 ? "" : GpuCountText(gpus) + " x ") + record.gpu_slice.profile;
 }
 
-/// An array is reported as a whole, whichever of its elements wait.
+/// Returns the id in notifications; for an array, the array's id without the list of its waiting elements.
 std::string NumberOf(const JobRecord& record) {
   return record.array_count > 0 ? ToString(record.id) : DisplayId(record);
 }
@@ -63,7 +63,7 @@ std::string Line(const std::string& name, const std::string& value) {
   return name + std::string(name.size() < 10 ? 10 - name.size() : 1, ' ') + value + "\n";
 }
 
-/// A zero byte would end the variable.
+/// Returns "NAME=value" without zero bytes, which would end the variable.
 std::string Entry(const std::string& name, std::string value) {
   std::erase(value, '\0');
   return "DIVVY_" + name + "=" + value;

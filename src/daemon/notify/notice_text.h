@@ -23,7 +23,7 @@ struct GpuTrouble {
   wire::ToldGpu told;
   wire::NoticeGpu gpu;
 };
-/// The troubled GPUs of one node.
+/// Returns the GPUs of one node that are fenced, or used by processes that divvy did not start.
 std::vector<GpuTrouble> TroublesOf(const Controller& controller, NodeIndex node);
 std::string FencedText(const GpuTrouble& trouble);
 std::string UnmanagedText(const GpuTrouble& trouble);

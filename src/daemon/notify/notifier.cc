@@ -22,7 +22,7 @@ NoticeQueue::Limits LimitsOf(const NotifySettings& settings) {
   return limits;
 }
 
-/// Restores the state at the start, because the job may have ended, or be queued again, by now.
+/// Returns the record as it was when the job started, because the job may have ended, or be queued again, by now.
 JobRecord AsItStarted(JobRecord record) {
   record.state = JobState::kRunning;
   record.exit.reset();

@@ -40,17 +40,17 @@ class Notifier {
   bool LoadSetting(std::string_view key, std::string_view text);
   /// Must be called before the controller is loaded. Requires: `driver` outlives this.
   void Join(ControllerDriver& driver) { driver_ = &driver; }
-  /// The controller is loaded; the runs that it knows started earlier.
+  /// Call when the controller is loaded. Jobs that run then started earlier, so their starts are not notified.
   void OnLoaded();
-  /// Starts deliveries. Call once the runs on this node are known.
+  /// Starts delivering. Call once the runs on this node are known.
   void Open();
 
-  /// Adds rows that must be durable with the changes in `effects`.
+  /// Adds the notifications of the changes in `effects` to them, as rows that become durable together with the changes.
   void Complete(Effects& effects);
-  /// Call when `effects` have become durable: queues the notices among their rows and delivers them.
+  /// Call when `effects` have become durable: queues the notifications that Complete has added, and delivers them.
   void Carried(const Effects& effects);
 
-  /// A running job wastes its GPUs, or an action was taken because of it. `text` is the message.
+  /// Notifies that a running job wastes its GPUs, or that an action was taken because of this. `text` is the message.
   void OnWaste(const JobRecord& record, const std::string& text, const wire::NoticeWaste& lost);
 
   // For the routes. Changes become durable with the controller's next commit.
@@ -63,7 +63,8 @@ class Notifier {
   bool Has(const User& owner, const std::string& name) const {
     return registry_.Find("user/" + std::to_string(owner.uid) + "/" + name).has_value();
   }
-  /// A user's receivers and those that the user's jobs named; with `has_admins` also the administrators'.
+  /// Returns a user's receivers and those that the user's jobs named; with `has_admins` also those of the
+  /// administrators.
   wire::NotifyAnswer View(const User& user, bool has_admins) const;
 
   const NotifyRegistry& registry() const { return registry_; }

@@ -24,7 +24,7 @@ std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Runt
   options.is_machine_wide = places.is_machine_wide;
   options.serves_others = host.serves_others;
   options.takes_root_commands = host.takes_root_commands;
-  // With a launcher, this daemon can act as other users.
+  // With a launcher (a helper process with root's rights), this daemon can deliver as other users, as if it were root.
   options.own_uid = host.errands ? 0 : static_cast<std::int64_t>(::geteuid());
   Notifier::Ports ports;
   ports.after = host.after;

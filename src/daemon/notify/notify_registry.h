@@ -17,7 +17,7 @@
 
 namespace divvy {
 
-/// Notifications and the action on waste that a job's labels request.
+/// The requests in a job's labels: for notifications, and for an action if the job wastes its GPUs.
 struct JobWish {
   std::optional<NotifyWish> notify;
   WasteAction on_waste = WasteAction::kNone;  // --on-waste
@@ -25,7 +25,7 @@ struct JobWish {
   bool is_empty() const { return !notify && on_waste == WasteAction::kNone; }
   friend bool operator==(const JobWish&, const JobWish&) = default;
 };
-/// Invalid values have been rejected at submission.
+/// Reads the wish from a job's labels. Invalid values have been rejected when the job was submitted.
 JobWish WishOf(const JobSpec& spec);
 
 class NotifyRegistry {
@@ -45,18 +45,19 @@ class NotifyRegistry {
     Receiver receiver;
     User owner;
   };
-  /// With `replaces`, replaces a receiver of the same name if there is one; otherwise that is kAlreadyExists. Fails if
-  /// the receiver is invalid or the user has too many.
+  /// Adds a receiver of a user and returns the row to store. If the user has a receiver of that name, it is replaced if
+  /// `replaces` is true; otherwise fails with kAlreadyExists. Fails too if the receiver is invalid or the user has too
+  /// many.
   Result<Setting> Add(const User& owner, Receiver receiver, bool replaces = false);
   /// Returns the receiver's name in the queue and the row to remove, or kNotFound.
   Result<std::pair<std::string, Setting>> Remove(const User& owner, const std::string& name);
   /// Finds a receiver by its name in the queue; nullopt if it no longer exists.
   std::optional<Known> Find(std::string_view to) const;
-  /// A user's own receivers; without `owner`, the administrators'.
+  /// Returns the receivers that this user has added; without `owner`, those of the administrators.
   std::vector<Known> Of(const std::optional<User>& owner) const;
 
-  /// Sets the wish of the jobs that run by the specification `spec_of`; an empty wish removes it. Returns the row to
-  /// keep, if it changed.
+  /// Sets the wish of all jobs that share the specification of job `spec_of`; an empty wish removes it. Returns the row
+  /// to store if the wish has changed.
   std::optional<Setting> SetWish(JobId spec_of, const JobWish& wish);
   /// Returns null if the job has no wish.
   const JobWish* WishOf(const JobRecord& record) const;
@@ -65,9 +66,9 @@ class NotifyRegistry {
     return wish == nullptr ? WasteAction::kNone : wish->on_waste;
   }
 
-  /// Warnings about receivers in a job's wish that do not exist: "mail to phne: no receiver of yours has this name,
-  /// ...", and about mail that cannot be sent. `has_account` returns true for a user of this machine, who may have a
-  /// mailbox. `has_sendmail`: settings().sendmail is a program.
+  /// Returns warnings about receivers in a job's wish that do not exist ("mail to phne: no receiver of yours has this
+  /// name, ...") and about mail that cannot be sent. `has_account` returns true for the name of a user of this machine,
+  /// who may have a mailbox. `has_sendmail`: the program settings().sendmail exists.
   std::vector<std::string> NotesOn(const JobSpec& spec, const User& owner,
                                    const std::function<bool(const std::string&)>& has_account,
                                    bool has_sendmail = true) const;
@@ -76,14 +77,14 @@ class NotifyRegistry {
   bool has_nobody() const {
     return !settings_.is_on || (settings_.receivers.empty() && users_.empty() && wishes_.empty());
   }
-  /// Returns true if this job's events may have a receiver. Cheap.
+  /// Returns false if this job's events certainly have no receiver. Much cheaper than For.
   bool HasAnybodyFor(const JobRecord& record) const;
-  /// The receivers of this event of this job, by their names in the queue.
+  /// Returns the receivers of this event of this job, by their names in the queue of notifications.
   std::vector<std::string> For(NotifyEvent event, const JobRecord& record) const;
-  /// The receivers of an event that concerns a GPU and no job, by their names in the queue.
+  /// Returns the receivers of an event of a GPU that concerns no job, by their names in the queue of notifications.
   std::vector<std::string> For(NotifyEvent event) const;
 
-  /// Loads a row. Returns true if the key is one of ours.
+  /// Loads a row of the store. Returns true if the key belongs to this class.
   bool LoadSetting(std::string_view key, std::string_view text);
 
  private:

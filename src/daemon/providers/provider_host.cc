@@ -30,9 +30,9 @@ using providers::NodeState;
 using providers::ProviderMode;
 
 constexpr std::string_view kClusterKey = "providers.cluster";
-constexpr std::string_view kMadeBy = "(providers)";  // TokenRow::made_by of their join tokens.
+constexpr std::string_view kMadeBy = "(providers)";  // TokenRow::made_by of join tokens of providers' nodes.
 constexpr Duration kTick = 500ms;
-/// After a start, agents reconnect before anything is decided.
+/// The first decision about nodes is this long after the daemon's start, so that agents can reconnect before.
 constexpr Duration kFirstDecision = 5s;
 constexpr Duration kBetweenDecisions = 1s;
 constexpr Duration kDecideEvery = 5min;
@@ -43,11 +43,11 @@ constexpr Duration kDropTokensEvery = 1min;
 constexpr Duration kJoinWithin = std::chrono::hours(24);
 constexpr std::size_t kLongestInstance = 256;
 constexpr std::size_t kMostUnused = 10'000;
-/// Specifications that one decision reads from the store, and the time for them, because the loop waits. Jobs whose
-/// specification was not read yet get no node.
+/// Limits on the number of specifications that are read from the store before one decision, and on the time for that,
+/// because the event loop waits meanwhile. For jobs whose specification was not read yet, no node is requested.
 constexpr int kMostSpecsRead = 200;
 constexpr auto kMostReading = std::chrono::milliseconds(20);
-/// All live jobs are looked at again for wishes that are not known, or not needed any more.
+/// How often all live jobs are checked: for wishes that are not known yet, and for ones that are no longer needed.
 constexpr Duration kScanEvery = 1min;
 constexpr Duration kForeseeEvery = 1s;
 /// Characters of a label's value (node_registry.cc).
@@ -285,7 +285,7 @@ void ProviderHost::Look(Time now) {
   std::vector<std::string> lost, gone, late, unknown;
   for (const auto& [token, request] : provisioner_.requests()) {
     const NodeRow* row = agents_->registry().Find(request.node);
-    // A joined node that was removed by hand is away.
+    // A joined node that an administrator has removed counts as disconnected.
     if (row == nullptr && request.state != NodeState::kJoined) continue;
     if (row != nullptr) registered.insert(request.node);
     const bool is_connected = row != nullptr && agents->PresenceOf(request.node) == Agents::Presence::kConnected;
@@ -305,9 +305,9 @@ void ProviderHost::Look(Time now) {
         Write(LogLevel::kWarning,
               "node=" + request.node + " event=label_refused reason=" + LogQuoted(labelled.error().message));
     }
-    // The agent was still connected when the node was to be removed.
+    // The node could not be removed from the controller before, because its agent was still connected.
     if (request.state == NodeState::kDestroying && !is_connected) gone.push_back(request.node);
-    // It joined after it was given up.
+    // The node's agent has joined after the node was given up, so the node must be cordoned.
     if (request.state == NodeState::kDestroying && is_connected && row->work == NodeWork::kTakes)
       late.push_back(request.node);
     if (request.state != NodeState::kJoined) continue;
@@ -337,13 +337,13 @@ void ProviderHost::Look(Time now) {
   for (const std::string& node : late)
     static_cast<void>(agents_->Cordon(*driver_, node, "its provider takes it back: it joined too late"));
   provisioner_.OnNodes(connected, busy, now, registered);
-  // The decision does not know them any more.
+  // Nodes whose shape was removed from divvy.toml are not considered in decisions, so they are returned here.
   for (const std::string& node : unknown) provisioner_.Return(node, "its shape is not in divvy.toml", false, now);
   for (const std::string& node : lost)
     provisioner_.Return(node, "its agent was not connected for " + DurationText(kMostAway), true, now);
 }
 
-// Tokens of nodes that have joined, or will not.
+// Removes the join tokens of nodes that have joined, or that will not join any more.
 void ProviderHost::DropJoinTokens() {
   std::vector<std::string> ids;
   std::set<std::string_view> used;
@@ -464,7 +464,7 @@ void ProviderHost::OnDecision(const std::shared_ptr<const providers::GrowthFeed>
                               const growth::GrowthDecision& decision) {
   const Time now = driver_->Now();
   is_deciding_ = false;
-  // Also without an event: a month may begin.
+  // The next decision is due even if nothing happens, because monthly limits start anew with each month.
   decide_at_ = std::min(decision.next_wakeup, now + kDecideEvery);
   last_feed_ = feed;
   last_decision_ = decision;
@@ -508,7 +508,7 @@ void ProviderHost::OnDecision(const std::shared_ptr<const providers::GrowthFeed>
   }
   for (const growth::NodeReturn& it : decision.returns) {
     const std::string& node = feed->nodes[it.node];
-    // It may have got a job since the decision began.
+    // The node may have got a job since the decision began.
     const bool is_busy = !it.is_forced && !driver_->controller().RunsOn(node).empty();
     if (is_busy) continue;
     if (!it.was_used && unused_.size() < kMostUnused) {
@@ -607,7 +607,7 @@ void ProviderHost::Run(const Call& call, const std::string& join_line) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(provider->timeout);
   program.environment.push_back("DIVVY_TIMEOUT_S=" + std::to_string(seconds.count()));
   if (provider->kind == ProviderKind::kKubernetes) {
-    // How a pod finds the API server.
+    // Inside Kubernetes, the variables by which a provider's program finds the API server.
     for (const char* name : {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}) {
       if (const char* value = std::getenv(name)) program.environment.push_back(std::string(name) + "=" + value);
     }
@@ -615,7 +615,7 @@ void ProviderHost::Run(const Call& call, const std::string& join_line) {
   if (!provider->credentials.empty()) program.environment.push_back("DIVVY_CREDENTIALS=" + provider->credentials);
   program.input = wire::Encode(order);
   program.timeout = provider->timeout;
-  // The program may print what it was given.
+  // Removes the secret of the join token from messages, since the program may print its input.
   const std::string secret = join_line.empty() ? "" : join_line.substr(join_line.find('#'));
   runner_->Run(program, [finish, secret](const Result<std::string>& output) {
     if (output || secret.empty() || output.error().message.find(secret.substr(1, 73)) == std::string::npos)
@@ -760,7 +760,7 @@ std::vector<std::string> ProviderHost::Why(JobId entry) const {
   const auto demand = last_feed_->demand_of.find(entry);
   if (demand == last_feed_->demand_of.end()) return lines;
   const growth::GrowthInput& input = last_feed_->input;
-  // Requests of that decision are nodes on their way by now.
+  // If nodes were requested for the job since that decision, they are already in `lines`.
   if (lines.empty()) {
     for (std::string& line : growth::VerdictText(input, last_decision_, demand->second))
       lines.push_back(std::move(line));
@@ -769,7 +769,7 @@ std::vector<std::string> ProviderHost::Why(JobId entry) const {
   const JobId key = record != nullptr && record->array.is_set() ? record->array : entry;
   const auto wishes = wishes_.find(key);
   std::vector<growth::GrowthBlocker> blockers = growth::WhyNoNode(input, last_decision_, demand->second);
-  // The last decision may have been made before they were known.
+  // The last decision may have been made before this job's wishes were known.
   const bool was_unknown = wishes != wishes_.end() && wishes->second.may_grow && !blockers.empty() &&
                            blockers.front().kind == growth::Refusal::kNoGrow;
   if (wishes == wishes_.end() || was_unknown) {

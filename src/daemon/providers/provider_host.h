@@ -1,9 +1,8 @@
-// Nodes on demand in the daemon: asks the decision about nodes (engine/growth) which ones to request and to return,
-// carries that out (providers/provisioner.h), and calls the providers' programs. Decisions run on a thread of their
-// own.
+// Nodes on demand in the daemon: lets engine/growth decide which nodes to request and to return, carries that out
+// (providers/provisioner.h), and calls the providers' programs. Decisions run on a thread of their own.
 //
-// Order: a step's rows are durable before its calls and acts. The node of a request joins with a token that was made
-// for it, under the name that was given to it; no other agent gets that name.
+// Order: the rows of a step of the provisioner are durable before its calls and acts. A requested node joins with a
+// token that was made for its request, under the name that was given to it; no other agent gets that name.
 //
 // Used on the loop's thread only.
 #pragma once
@@ -38,43 +37,48 @@ class ProviderHost {
     std::function<void(Duration, std::function<void()>)> after;
     const Log* log = nullptr;
     std::string divvy;                     // The path of this program.
-    std::function<TokenLine()> join_line;  // Everything but the token's id and secret.
-    std::string folder;                    // The home of the programs: the daemon's state folder.
+    std::function<TokenLine()> join_line;  // The data with which an agent joins, without the token's id and secret.
+    std::string folder;                    // HOME of the providers' programs: the daemon's state folder.
   };
 
   explicit ProviderHost(std::vector<Provider> providers);
   ~ProviderHost();
 
-  /// Checks before the start: that programs exist, and that nobody else can read credentials. `divvy`:
-  /// the path of this program, which is also the program of kind "slurm".
+  /// Fills in the program of each provider of a built-in kind, such as "slurm": it is this program, at the path
+  /// `divvy`. Fails if a provider's program cannot be run, or if other users can read its credentials. Call before the
+  /// start.
   static Status Complete(std::vector<Provider>& providers, const std::string& divvy);
 
-  /// Returns whether the row belongs to this class.
+  /// Loads a row of the store. Returns true if the row belongs to this class.
   bool LoadSetting(std::string_view key, std::string_view text);
-  /// Starts to decide. Everything given must outlive this object.
+  /// Starts to request and return nodes. All arguments must outlive this object.
   void Open(boost::asio::io_context& loop, ControllerDriver& driver, AgentListener& agents, TokenRegistry& tokens,
             Ports ports);
 
   using Labels = std::map<std::string, std::string>;
-  /// Returns the labels with which an agent with this join token becomes the node `name`, or why it may not.
+  /// Returns the labels that the node `name` gets when an agent joins with this token. They are empty for a node and a
+  /// token that belong to no provider. Fails with kPermissionDenied if the token or the name belongs to another node.
   Result<Labels> CheckJoin(std::string_view join_token, const std::string& name) const;
 
   bool has_providers() const { return !provisioner_.providers().empty(); }
-  /// The cost of nodes by team (providers/growth_feed.h).
+  /// Returns what nodes of providers cost, by the name of the team for whose jobs they were requested
+  /// (providers/growth_feed.h).
   std::map<std::string, providers::Provisioner::Spending> TeamSpending() const;
   bool empty() const { return provisioner_.providers().empty() && provisioner_.requests().empty(); }
   std::vector<wire::ProviderView> Views(Time now) const;
-  /// `action`: "enable", "disable", "drain". Returns a message.
+  /// Sets what an administrator wants of the provider `name`; `action` is "enable", "disable" or "drain". Returns a
+  /// message about it.
   Result<std::string> Act(const std::string& name, const std::string& action);
-  /// Describes what the waiting job, or its array, can expect from providers; empty if nothing.
+  /// Describes for `divvy why` which nodes were or will be requested for a waiting job or array, or why none will be;
+  /// empty if there is nothing to say.
   std::vector<std::string> Why(JobId entry) const;
   /// Fails if the job names a provider that does not exist, or has a label for nodes on demand that cannot be read.
   Status CheckWishes(const JobSpec& spec) const;
-  /// The job, or the array, was submitted with these labels. So its specification need not be read.
+  /// Takes the labels of a job or an array that was just submitted, so that its specification need not be read.
   void Learn(JobId job, const Labels& labels);
-  /// For a submission that is not made and could not start at once: which nodes would be requested for it and what they
-  /// cost, or why none would be. `id` is not the id of a job. Cost: that of a decision, so a caller who is not an
-  /// administrator gets one answer in a second, and otherwise nothing.
+  /// Describes for `divvy submit --dry-run` which nodes would be requested for the job if it could not start at once,
+  /// and what they cost, or why none would be requested. `id` must be an id that no job has. Takes as long as a
+  /// decision about nodes, so users who are not administrators get one answer per second; further ones are empty.
   std::vector<std::string> Foresee(JobId id, const JobSpec& spec, std::uint64_t elements, const Caller& caller);
 
  private:
@@ -99,17 +103,17 @@ class ProviderHost {
   void Write(LogLevel level, const std::string& line) const;
 
   providers::Provisioner provisioner_;
-  std::string cluster_;  // The tag of its nodes.
+  std::string cluster_;  // The tag that all nodes of this cluster carry at their providers.
   std::map<std::string, providers::NodeMemory> memory_;
   std::map<std::string, Time> away_since_;
   std::map<JobId, providers::Unused> unused_;
-  // By job, or by array as a whole. A live job may be in one of these three; one that waits is, at the latest after
-  // the next ScanWishes.
-  std::map<JobId, GrowthWishes> wishes_;         // They are known.
-  std::map<JobId, JobId> unread_;                // To be read from the specification of the second: it, or an element.
-  std::set<JobId> unreadable_;                   // Their specifications cannot be read.
-  Time scanned_at_ = kNoTime;                    // ScanWishes.
-  std::map<std::int64_t, Time> foreseen_;        // By user: the last Foresee.
+  // The wishes of jobs for nodes on demand, by job or by array as a whole. A job is in at most one of the next three;
+  // every waiting job is in one of them after the next ScanWishes.
+  std::map<JobId, GrowthWishes> wishes_;         // The wishes that are known.
+  std::map<JobId, JobId> unread_;                // To be read: job or array, and the job whose specification has them.
+  std::set<JobId> unreadable_;                   // Jobs and arrays whose specifications cannot be read.
+  Time scanned_at_ = kNoTime;                    // The time of the last ScanWishes.
+  std::map<std::int64_t, Time> foreseen_;        // By uid: the time of the user's last Foresee.
   std::map<std::string, std::string> reported_;  // By provider: its last error that was logged.
   ControllerDriver* driver_ = nullptr;
   AgentListener* agents_ = nullptr;

@@ -29,7 +29,7 @@ namespace divvy {
 namespace {
 
 namespace asio = boost::asio;
-constexpr int kTimedOut = 124;  // As timeout(1).
+constexpr int kTimedOut = 124;  // The exit code of timeout(1).
 constexpr int kNotStarted = 127;
 /// The guard ends this long after its deadline at the latest.
 constexpr std::chrono::seconds kGrace{10};
@@ -88,7 +88,7 @@ int ProviderMain(const std::vector<std::string>& words) {
   const pid_t child = ::fork();
   if (child < 0) return kNotStarted;
   if (child == 0) Become({words.begin() + 2, words.end()}, before, self);
-  ::setpgid(child, child);  // Both do it, so that it is done whoever is first.
+  ::setpgid(child, child);  // Parent and child both call it, so that it has taken effect whichever of them runs first.
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
   const std::optional<int> status = AwaitEnd(child, *seconds, signals);
   ::kill(-child, SIGKILL);

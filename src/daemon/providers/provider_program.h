@@ -1,8 +1,8 @@
 // Runs the program of a provider of nodes: JSON on its standard input and output (docs/providers.md).
 //
-// A guard process runs it in a process group of its own, without the daemon's environment and descriptors, and without
-// the chance to gain rights. The guard kills the whole group at the deadline, when it prints too much, and when the
-// daemon dies. The loop never waits.
+// A guard process runs the program in a process group of its own, without the daemon's environment and descriptors, and
+// without the chance to gain rights (no_new_privs). The guard kills the whole group at the deadline, when the program
+// prints too much, and when the daemon dies. The daemon's event loop never waits for the program.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@
 
 namespace divvy {
 
-/// Runs "divvy internal-provider PARENT SECONDS PROGRAM ARGUMENT...": the guard.
+/// Runs the guard process: "divvy internal-provider PARENT SECONDS PROGRAM ARGUMENT...". Returns its exit code.
 int ProviderMain(const std::vector<std::string>& words);
 
 struct ProviderProgram {
@@ -31,15 +31,15 @@ struct ProviderProgram {
 class ProviderRunner {
  public:
   static constexpr std::size_t kMostOutput = std::size_t{1} << 20;
-  static constexpr std::size_t kMostComplaint = 4096;  // Of standard error; the rest is dropped.
+  static constexpr std::size_t kMostComplaint = 4096;  // Bytes of standard error; the rest is dropped.
 
   /// `divvy`: the path of this program.
   ProviderRunner(boost::asio::io_context& loop, std::string divvy) : loop_(loop), divvy_(std::move(divvy)) {}
   /// Ends the programs that still run; their results are lost.
   ~ProviderRunner();
 
-  /// The standard output, if the program ended with exit code 0 in time. Otherwise an error with the reason and the
-  /// first line of its standard error. Called once, later.
+  /// Receives the program's standard output if it ended with exit code 0 in time, otherwise an error with the reason
+  /// and the first line of the program's standard error. Called once, after Run has returned.
   using Done = std::function<void(const Result<std::string>&)>;
   void Run(const ProviderProgram& program, Done done);
 

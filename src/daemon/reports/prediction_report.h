@@ -16,8 +16,9 @@ struct EndedRun {
   int gpus = 0;
 };
 
-/// Reports on the jobs that ended in the period; the predictor learns from all `runs`. By hour, a job belongs to the
-/// hour of its end. `by` must be in kWaitingIsBy. `is_cut`: there are older runs than these.
+/// Reports how accurate the predictions are for jobs that ended in the period. The predictor learns from all `runs`,
+/// also from earlier ones. `by` says what the rows are and must be in kWaitingIsBy; if they are hours, a job belongs to
+/// the hour of its end. `is_cut`: `runs` lacks the oldest runs.
 wire::PredictionsReport ReportPredictions(std::vector<EndedRun> runs, ReportBy by, const ReportStretch& stretch,
                                           bool is_cut);
 

@@ -65,12 +65,12 @@ struct ReportedRun {
 /// Adds the job's present or last run as one entry; by node, one entry for each of its nodes. `own_node` is the name of
 /// the controller's own node.
 void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs);
-/// The same for an earlier run (Store::PastRuns).
+/// Adds an earlier run of a job (Store::PastRuns) in the same way.
 void AddPastRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs);
-/// Returns the row of the run. Requires: `by` is not kHour.
+/// Returns the name of the row to which the run belongs, such as its user. Requires: `by` is not kHour.
 const std::string& GroupOf(const ReportedRun& run, ReportBy by);
 
-/// Returns the job of a row; nullopt unless rows are jobs.
+/// Returns the job of the run's row, if the rows of the report are jobs; otherwise nullopt.
 std::optional<wire::RowJob> RowJobOf(const ReportedRun& run, ReportBy by);
 /// The limit on rows by job; the rows with the largest values are kept. All jobs count in the sums.
 inline constexpr std::size_t kMostJobRows = 1000;
@@ -84,8 +84,8 @@ struct ReportStretch {
 /// counts as one job; it has failed if its last run has. Requires: since < until.
 wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch);
 
-/// Covers runs that started in the period; `by` must be in kWaitingIsBy. Source: Jain, Chiu, Hawe 1984: (sum x)^2 / (n
-/// sum x^2).
+/// Reports how fairly waiting times were distributed among runs that started in the period. `by` must be in
+/// kWaitingIsBy. The measure is the fairness index (sum x)^2 / (n sum x^2) of Jain, Chiu and Hawe, 1984.
 wire::FairnessReport ReportFairness(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch);
 
 }  // namespace divvy

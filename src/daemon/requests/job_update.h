@@ -7,11 +7,12 @@
 
 namespace divvy {
 
-/// Returns the changes that are the same for every job of the update. Fails with kInvalidArgument; the message starts
-/// with the field.
+/// Returns the changes that are the same for every job of the update. If a value is invalid, fails with
+/// kInvalidArgument; the message starts with the name of the field.
 Result<JobChanges> ChangesOf(const wire::JobUpdate& update);
 
-/// Completes `changes` for one job, given its `record` and `spec`. Checks the resulting job as a submission is checked.
+/// Adds to `changes` those that depend on the single job with this `record` and `spec`. Fails if the changed job would
+/// be refused as a submission.
 Status CompleteChanges(const wire::JobUpdate& update, const JobRecord& record, const JobSpec& spec,
                        JobChanges& changes);
 

@@ -7,15 +7,16 @@
 
 namespace divvy {
 
-/// Returns a job's request for resubmission, with later changes (divvy update); for an element of an array, just that
-/// element. `default_grace` is the grace of jobs that set none. The captured environment is kept.
+/// Returns the content of the submit form that submits this job again, with the changes of later `divvy update` calls;
+/// for an element of an array, that element alone. `default_grace` is the grace period of jobs that set none. The
+/// environment that was captured at submission is kept.
 wire::AgainView AskedAgain(const JobRecord& record, const JobSpec& spec, Duration default_grace, Time now);
 
 /// Converts a specification to options of divvy submit. The line includes the job's directory: the home of `around` if
 /// the specification has none.
 wire::WordsAnswer SaidInWords(JobSpec spec, const dialect::ParseContext& around);
 
-/// Files that the script's lines name are not read.
+/// Parses the lines of a batch script into a job. Files that these lines name are not read.
 wire::ScriptAnswer ReadScriptLines(const wire::ScriptQuestion& question, dialect::ParseContext around);
 
 }  // namespace divvy

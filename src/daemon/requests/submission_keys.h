@@ -22,7 +22,7 @@ class SubmissionKeys {
   using Setting = std::pair<std::string, std::string>;
   /// How long a key is known.
   static constexpr Duration kKept = std::chrono::hours(24);
-  /// The most keys of a user; older ones are forgotten first.
+  /// The limit on known keys per user; when it is reached, the oldest key is forgotten.
   static constexpr std::size_t kMostOfUser = 100'000;
 
   struct Submission {
@@ -32,13 +32,13 @@ class SubmissionKeys {
 
   /// Fails unless the key has 1 to 100 letters, digits, '.', '_' and '-'.
   static Status Check(std::string_view key);
-  /// Loads a row of the store. Returns false if the row is not one of ours.
+  /// Loads a row of the store. Returns false if the row does not belong to this class.
   bool LoadSetting(std::string_view key, std::string_view text);
   /// Returns the submission that the user made with this key within kKept.
   std::optional<Submission> Find(std::int64_t uid, const std::string& key, Time now) const;
   /// Records a submission. Returns the rows to store: the new one, and empty ones for keys that are forgotten.
   std::vector<Setting> Add(std::int64_t uid, const std::string& key, const Submission& submission, Time now);
-  /// The submission was refused after all. Its row must not be stored.
+  /// Call when a submission that was recorded with Add could not be stored: forgets the key.
   void Drop(std::int64_t uid, const std::string& key);
 
  private:

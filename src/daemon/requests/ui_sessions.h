@@ -55,7 +55,7 @@ class UiSessions {
   Result<Made> Begin(UiIdentity identity, Time now);
   /// Fails with kPermissionDenied if the session is unknown or expired, or belongs to the other transport.
   Result<UiIdentity> Find(std::string_view cookie, std::string_view page, bool is_plain, Time now) const;
-  /// Returns nullopt if there is no such session.
+  /// Ends a session (logout). Returns the row to remove; nullopt if there is no such session.
   std::optional<Setting> End(std::string_view cookie, std::string_view page);
   /// The port that local browsers have in their bookmarks; 0: none yet.
   std::uint16_t last_port() const { return last_port_; }
@@ -64,7 +64,7 @@ class UiSessions {
   /// received their secrets.
   std::vector<Setting> EndPlain();
 
-  /// Returns true if the key is one of ours. An unreadable row is skipped.
+  /// Loads a row of the store. Returns true if the key belongs to this class. An unreadable row is skipped.
   bool LoadSetting(std::string_view key, std::string_view text);
 
  private:

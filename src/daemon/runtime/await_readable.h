@@ -1,4 +1,5 @@
-// Waits for a descriptor of a process (pidfd) on the loop, without false alarms.
+// Waits on the event loop until a pidfd (the descriptor of a process) becomes readable, which means that the process
+// has ended; without false alarms.
 #pragma once
 
 #include <poll.h>

@@ -31,6 +31,7 @@ class ByteStream {
   /// ownership.
   virtual void Listen(Listener listener) = 0;
   virtual void Send(std::string_view bytes) = 0;
+  /// Returns the number of bytes that were passed to Send and are not written yet.
   virtual std::size_t unsent() const = 0;
   /// Closes the connection once all sent bytes have been written; then calls on_closed.
   virtual void Finish() = 0;

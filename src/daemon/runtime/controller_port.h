@@ -14,10 +14,10 @@ namespace divvy {
 
 class ControllerPort : public NodeReportPort {
  public:
-  /// The tenants of this node's shared GPUs and their present state.
+  /// Reports the tenants of this node's shared GPUs and their present state.
   virtual void OnShares(const wire::KeeperState&) {}
-  /// This run must be queued again, because no other way was left to give other tenants their requests. The run has
-  /// agreed to that.
+  /// Reports that this run, a tenant of a shared GPU, must be queued again, because the guaranteed fractions of other
+  /// tenants of that GPU cannot be provided in another way. The run's job allows that.
   virtual void OnRepay(JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
 };
 

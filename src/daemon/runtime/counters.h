@@ -34,7 +34,9 @@ class Counters {
         waits_.Add(std::max(now - record->waits_since, Duration(0)));
     }
   }
+  /// The number of jobs that have ended, by their final state.
   const std::map<JobState, std::uint64_t>& ended() const { return ended_; }
+  /// How long jobs that were started had waited.
   const TimesTaken& waits() const { return waits_; }
   /// Durations of finished runs, whether their jobs were queued again or have ended.
   const TimesTaken& runs() const { return runs_; }
@@ -56,7 +58,7 @@ class Counters {
   }
 
   std::map<JobId, Time> began_;               // Start times of the runs that have not ended.
-  std::map<JobId, std::uint32_t> preempted_;  // The attempt that was counted last.
+  std::map<JobId, std::uint32_t> preempted_;  // The attempt of each job that was last counted as preempted.
   std::uint64_t preemptions_ = 0;
   TimesTaken runs_{TimesTaken::kLong};
   std::map<JobState, std::uint64_t> ended_;

@@ -1,4 +1,5 @@
-// Threads that read for many users: files, the store, long texts. One user's slow reads delay only that user's own.
+// Worker threads for reads that may be slow: of files, of the store, of long texts. A user's slow reads delay only
+// further reads of that user, not those of others.
 #pragma once
 
 #include <condition_variable>
@@ -13,12 +14,12 @@
 
 namespace divvy {
 
-/// A user has at most one running task. The tasks of one user run in the order in which they were submitted, and users
-/// with waiting tasks take turns. Tasks of kOwn run first, in parallel, and one thread serves no others. A task posts
-/// its own result to the loop.
+/// At most one task of a user runs at a time. The tasks of one user run in the order in which they were submitted, and
+/// users with waiting tasks are served in rotation. Tasks of kOwn run before those of users, and in parallel; one
+/// thread is kept free for them. A task must itself pass its result to the event loop.
 class FairWorkers {
  public:
-  /// The user of root's tasks and of the daemon's own.
+  /// The uid that stands for root and for the daemon itself.
   static constexpr std::int64_t kOwn = 0;
 
   FairWorkers() {
@@ -36,6 +37,7 @@ class FairWorkers {
     for (std::thread& thread : threads_) thread.join();
   }
 
+  /// Queues a task for the user with this uid.
   void Do(std::int64_t user, std::function<void()> task) {
     {
       const std::lock_guard lock(mutex_);

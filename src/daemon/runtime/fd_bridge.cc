@@ -62,7 +62,7 @@ Result<std::shared_ptr<FdBridge>> FdBridge::OfSocket(asio::io_context& loop, For
   ForeignDescriptor other(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 3));
   if (!other.is_open()) return LimitExceeded("this process has no file descriptor left");
   auto bridge = Make(loop, std::move(socket), std::move(other));
-  // A peer that no longer reads may have sent data before; it must still be read, and its end after it.
+  // A peer that no longer reads may have sent data before. The data must still be read, up to the end of the stream.
   bridge->DropUnread();
   return bridge;
 }

@@ -1,6 +1,6 @@
-// Connects a channel of a session with file descriptors of this process. Bytes read from one descriptor go into the
-// channel; bytes from the channel are written to the other descriptor, at the pace of its reader. Used on the loop's
-// thread only.
+// Connects a channel (a byte stream within the session of an agent and its controller) with two file descriptors of
+// this process. Bytes read from one descriptor are sent on the channel; bytes from the channel are written to the other
+// descriptor, at the pace of its reader. Used on the loop's thread only.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -25,9 +25,9 @@ namespace divvy {
 
 class FdBridge : public std::enable_shared_from_this<FdBridge> {
  public:
-  /// `from` is read until its end, which ends our direction of the channel. `into` is written, and closed when the peer
-  /// ends its direction. Either may be absent; both may refer to one socket. Neither is ever used in a blocking way,
-  /// whatever other processes do with the same open files.
+  /// Reads `from` until its end and then ends the sending direction of the channel. Writes what the channel delivers to
+  /// `into`, and closes it when the peer ends its direction. Either may be absent; both may refer to one socket. No
+  /// read or write on them blocks, even if other processes switch the same open files to blocking mode.
   static std::shared_ptr<FdBridge> Make(boost::asio::io_context& loop, Descriptor from, Descriptor into);
   /// The same, for descriptors that a user has passed to this process.
   static std::shared_ptr<FdBridge> Make(boost::asio::io_context& loop, ForeignDescriptor from, ForeignDescriptor into);
@@ -41,24 +41,25 @@ class FdBridge : public std::enable_shared_from_this<FdBridge> {
 
   /// Sets the callback for the end of the channel. `why` is empty if both ends closed it normally.
   void OnOver(std::function<void(const std::string& why)> on_over) { on_over_ = std::move(on_over); }
-  /// Sets the callback for the time after the end of the channel when pending output for `into` was written and both
+  /// Sets the callback that runs after the end of the channel, once all pending output was written to `into` and both
   /// descriptors are closed.
   void OnDone(std::function<void()> on_done) { on_done_ = std::move(on_done); }
-  /// Discards output that can no longer be written to `into`. Without this call, the channel is reset in that case.
+  /// Makes the bridge discard the channel's bytes when nobody reads `into` any more. Without this call, it resets the
+  /// channel in that case.
   void DropUnread() { drops_unread_ = true; }
 
-  /// Keeps the bridge alive when its channel ends with the reason `over`, which means that the session ended. The
-  /// bridge then keeps its descriptors. It always keeps bytes that the peer may not have received. `on_parted` is
-  /// called each time the session ends.
+  /// Makes the bridge outlive its session. When the channel ends with the reason `over`, which means that the session
+  /// ended, the bridge keeps its descriptors until Rejoin or GiveUp. From now on it keeps all bytes that the peer may
+  /// not have received. `on_parted` is called each time the session ends.
   void OutliveSession(std::string over, std::function<void()> on_parted);
-  /// Ends the bridge like any other, because no new session will take it over.
+  /// Ends a bridge that has outlived its session, with the reason `why`, because no new session will take it over.
   void GiveUp(std::string_view why);
   /// Continues on another channel: sends `first`, and then the bytes that were read from `from`, starting at offset
   /// `received`. Returns false if the byte at that offset is no longer kept.
   bool Rejoin(Channels& channels, std::uint64_t number, std::uint64_t received, std::string_view first = {});
   /// The number of bytes that all channels together have delivered so far.
   std::uint64_t brought() const { return brought_; }
-  /// Sets the receiver of the channel's bytes for a bridge without `into`.
+  /// Sets a callback that receives the channel's bytes, for a bridge without `into`.
   void OnBack(std::function<void(std::string_view)> on_back) { on_back_ = std::move(on_back); }
 
   /// Opens a new channel for the bridge.

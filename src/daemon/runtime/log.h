@@ -25,6 +25,7 @@ class Log {
   Log();
   explicit Log(Sink sink) : sink_(std::move(sink)) {}
 
+  /// From now on drops lines below this level.
   void SetLevel(LogLevel least) { least_ = least; }
   /// Returns false if a line of this level would be dropped, so that callers can skip building it.
   bool Writes(LogLevel level) const { return level >= least_ && level != LogLevel::kOff; }

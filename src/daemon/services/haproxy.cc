@@ -51,10 +51,10 @@ constexpr Duration kStable = std::chrono::seconds(5);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
 // HAProxy adds its pid to the path while it binds the socket.
 constexpr std::size_t kLongestSocket = 97;
-// Each change leaves a process until its requests are answered, for at most an hour (hard-stop-after). Nothing else
-// ends one, because it may have requests of any user.
+// Each change of the configuration leaves the replaced HAProxy process until its requests are answered, for at most an
+// hour (hard-stop-after). Such a process is not ended earlier, because it may have requests of any user.
 constexpr std::size_t kMostOld = 100;
-constexpr std::size_t kMostOldOfUser = 10;  // That the user's changes have left in the last half hour.
+constexpr std::size_t kMostOldOfUser = 10;  // Replaced processes per user, of the last half hour, that still run.
 constexpr Duration kCountsFor = std::chrono::minutes(30);
 constexpr Duration kBetweenChanges = std::chrono::seconds(2);
 constexpr std::string_view kPrefix = "front-";
@@ -126,7 +126,7 @@ struct Exchange {
   std::function<void(Result<std::string>)> done;
 };
 
-/// Describes what is wrong with the answer that has arrived; empty: nothing.
+/// Describes what is wrong with the answer that has arrived; empty if it is complete and correct.
 std::string ExchangeProblem(const Exchange& exchange) {
   if (exchange.answer.size() >= kMostAnswer) return "HAProxy's answer is longer than 64 MiB";
   if (exchange.next + 1 == exchange.lines.size()) return "";
@@ -171,11 +171,11 @@ void SendNext(const std::shared_ptr<Exchange>& exchange) {
 struct LeftFront {
   std::int64_t number = 0;
   std::string base;                       // The begin of the paths of its files.
-  std::optional<AdoptedProcess> process;  // Nothing: it has ended.
-  bool listens = false;                   // At its runtime socket.
+  std::optional<AdoptedProcess> process;  // nullopt: the process has ended.
+  bool listens = false;                   // True if the process listens at its runtime socket.
 };
 
-/// Newest first.
+/// Returns the HAProxy processes, and files of ended ones, that earlier daemons left in this folder, newest first.
 std::vector<LeftFront> FindLeft(const std::string& directory) {
   DIR* folder = ::opendir(directory.c_str());
   if (folder == nullptr) return {};
@@ -477,7 +477,7 @@ void Haproxy::OnEnd(const std::shared_ptr<Process>& process) {
   trouble_ = "HAProxy ended" + (last.empty() ? std::string() : ": " + last);
   ports_.log(true,
              "event=front_ended pid=" + std::to_string(process->process.process().pid) + " last=\"" + last + "\"");
-  // The process before still has its sockets if this one never took over.
+  // If the ended process has never taken over the sockets, the process before it still has them.
   if (!old_.empty() && ListenerAt(SocketOf(old_.back()->generation)) != 0) {
     current_ = old_.back();
     old_.pop_back();

@@ -1,5 +1,6 @@
-// The configuration of the front: one HAProxy for all services. It depends on the services' settings only. The servers
-// are empty slots, which the runtime socket fills, so a replica comes and goes without a reload.
+// The configuration of the front, the HAProxy process for all services. It depends on the services' settings only. Each
+// backend has a number of servers without an address, called slots. The runtime socket gives a slot the address of a
+// replica, so that replicas come and go without a reload.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +17,23 @@ struct FrontPlace {
   std::string directory;    // Private folder for the socket and the files.
   std::string listen_host;  // An IPv4 address; "0.0.0.0" stands for all.
   std::int64_t most_connections = 1000;
-  std::string listen_host6;  // The IPv6 address next to it, so that no other user gets requests there. Empty: none.
+  // The IPv6 address at which the front listens too, so that no other user can take requests there. Empty: none.
+  std::string listen_host6;
 };
 
 /// A service as the front needs it.
 struct FrontService {
   wire::ServiceSettings settings;
-  std::int64_t slots = 0;   // At least SlotsOf(settings), and the highest that a replica has.
+  std::int64_t slots = 0;   // At least SlotsOf(settings), and not below the highest slot in which a replica is.
   std::string certificate;  // The path of the certificate and key. Empty: no TLS.
-  std::string tokens;       // The path of the hashes of its tokens. Empty: it has none.
+  std::string tokens;       // The path of the file with the hashes of the service's tokens. Empty: it has no tokens.
   double canary_share = 0;  // Above 0: this share of the requests goes to a second backend, with as many slots.
-  std::int64_t canary_revision = 0;  // Another one starts another process, which counts from 0.
-  std::int64_t uid = 0;              // Its user's. All services of a user share one limit on connections.
+  std::int64_t canary_revision = 0;  // A new canary changes the configuration, so HAProxy's counters start at 0 again.
+  std::int64_t uid = 0;              // The service's owner. All services of a user share one limit on connections.
 };
 
-/// Returns the slots that a service needs: for its replicas, and for those that an update or a drain has for a moment.
+/// Returns how many slots a service needs: for as many replicas as it may have, and for the additional ones that run
+/// for a while during an update or until they are drained.
 std::int64_t SlotsOf(const wire::ServiceSettings& settings);
 /// Returns the backend of a service, such as "s_chat". The server in its slot 3 is "s_chat/r3".
 std::string BackendOf(std::string_view service);
@@ -71,7 +74,7 @@ struct StatLine {
   std::string status;  // "UP", "DOWN", "MAINT", "DRAIN", "no check"
   std::int64_t failed_checks = 0;
 };
-/// Returns nothing if it is not an answer to "show stat". The cost is linear in the text.
+/// Parses HAProxy's answer to "show stat". Returns an empty list for any other text. The cost is linear in the text.
 std::vector<StatLine> ParseStat(std::string_view csv);
 
 }  // namespace divvy

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMostRead = 1 << 20;
 constexpr std::size_t kLongestRest = 4096;
-constexpr int kPipeSize = 1 << 20;  // The most that the kernel allows users by default.
+constexpr int kPipeSize = 1 << 20;  // In bytes: the largest pipe that users may have by default.
 constexpr std::int64_t kMostMs = (std::int64_t{1} << 23) - 1;
 constexpr std::int64_t kSwitchingProtocols = 101;
 // The service, the second of the request's begin, the times until its headers, a server, the connection and the answer
@@ -129,7 +129,8 @@ void ServiceTimes::Add(const RequestLine& line) {
   all_.Add(line.total_ms);
   all_seconds_ += static_cast<double>(line.total_ms) / 1000;
   Minute& minute = MinuteOf(line.ended_s);
-  if (minute.number != line.ended_s / 60) return;  // It waited in the pipe for longer than the window.
+  // A line that has waited in the pipe for too long is of a minute that is no longer counted.
+  if (minute.number != line.ended_s / 60) return;
   minute.recent.total.Add(line.total_ms);
   if (line.first_ms >= 0) minute.recent.first.Add(line.first_ms);
 }
@@ -172,7 +173,8 @@ Status RequestTimes::Open(const std::string& folder) {
     pipe_.Reset();
     return Internal(path + " is not a pipe; remove it and start the daemon again");
   }
-  ::fcntl(pipe_.get(), F_SETPIPE_SZ, kPipeSize);  // A smaller one loses more lines.
+  // If this fails, the pipe stays smaller, and more lines are lost when it is full.
+  ::fcntl(pipe_.get(), F_SETPIPE_SZ, kPipeSize);
   return {};
 }
 

@@ -1,7 +1,7 @@
-// How long requests take, from the front's log: a named pipe in the front's folder, to which HAProxy writes one short
-// line for each request. A line has the service, timers, the status and how the request ended, and nothing that a
-// client sent. HAProxy drops lines if the pipe is full, and never waits. The times are counted in histograms per
-// service and minute, so memory and time per request are bounded. Used on the loop's thread.
+// Measures how long requests to services take. HAProxy writes one short line for each request to a named pipe in the
+// front's folder. A line has the service, timers, the status and how the request ended, and nothing that a client sent.
+// HAProxy drops lines if the pipe is full, and never waits. The times are counted in histograms per service and minute,
+// so memory and time per request are bounded. Used on the loop's thread.
 #pragma once
 
 #include <array>
@@ -18,7 +18,8 @@
 
 namespace divvy {
 
-/// Counts times in milliseconds in buckets that are at most 1/8 wide, up to 2^23 ms (2.3 h); longer ones count as that.
+/// Counts times in milliseconds. The width of a bucket is at most 1/8 of its times. Times above 2^23 ms (2.3 h) count
+/// as 2^23 ms.
 class LatencyHistogram {
  public:
   static constexpr std::size_t kPerOctave = 8;
@@ -28,7 +29,8 @@ class LatencyHistogram {
   void Add(std::int64_t ms) { ++counts_[BucketOf(ms)]; }
   void Add(const LatencyHistogram& other);
   std::uint64_t count() const;
-  /// Returns the time in seconds that this share of the requests did not exceed, to 1/16, or nullopt without requests.
+  /// Returns the time in seconds that this share (0 to 1) of the requests did not exceed, with an error of at most 1/16
+  /// of it; nullopt if no request was counted.
   std::optional<double> Quantile(double share) const;
   /// Returns how many took less than 2^octave ms. The cost is O(buckets).
   std::uint64_t CountBelow(int octave) const;
@@ -50,32 +52,34 @@ struct RequestLine {
   std::int64_t status = 0;       // 0: the client ended the request first.
   std::string_view termination;  // HAProxy's code: "--" is normal.
 
-  /// Returns whether a replica has answered, or took longer than allowed. An answer of the front itself, a request that
-  /// the client has ended, and a WebSocket have no latency.
+  /// Returns true if the time of this request counts: a replica has answered it, or took longer than allowed. Answers
+  /// of the front itself, requests that the client has ended, and WebSockets do not count.
   bool has_latency() const;
 };
-/// HAProxy gets the pipe as this descriptor.
+/// The number of the file descriptor with which HAProxy inherits the pipe.
 inline constexpr int kFrontLogFd = 3;
 /// Returns the path of the pipe in the front's folder.
 std::string RequestPipeIn(const std::string& folder);
-/// Returns the path that HAProxy opens as that descriptor: the pipe, or /dev/null if there is none.
+/// Returns the path of the file that HAProxy gets as descriptor kFrontLogFd: the pipe, or /dev/null if there is no
+/// pipe.
 std::string RequestLogIn(const std::string& folder);
-/// Returns the "log-format" of the front for these lines.
+/// Returns the "log-format" of HAProxy's configuration that ParseRequestLine can parse.
 std::string_view RequestLogFormat();
-/// Returns nullopt if HAProxy reports something else.
+/// Parses a line of HAProxy's log. Returns nullopt for a line that is not about a request.
 std::optional<RequestLine> ParseRequestLine(std::string_view line);
 
 /// The requests of one service.
 class ServiceTimes {
  public:
-  /// The window of the quantiles: the present minute and those before.
+  /// The quantiles of request times are over this many minutes, of which the present one is the last.
   static constexpr std::int64_t kMinutes = 5;
-  /// Bounds of the buckets for metrics scrapers: 2^2 to 2^20 ms.
+  /// The histogram for metrics scrapers has buckets with the upper bounds 2^2 to 2^20 ms.
   static constexpr int kFirstOctave = 2;
   static constexpr int kLastOctave = 20;
 
   void Add(const RequestLine& line);
-  /// Adds what its replicas held since the last call: thousandths of GPUs, and their price per hour in thousandths.
+  /// Adds the GPU time and the cost since the last call. `gpu_milli`: the GPUs that the service's replicas hold, in
+  /// thousandths. `hour_milli`: the price of these GPUs per hour, in thousandths.
   void AddUse(Time now, double gpu_milli, double hour_milli);
 
   struct Recent {
@@ -84,7 +88,7 @@ class ServiceTimes {
     double gpu_seconds = 0;
     double cost = 0;
   };
-  /// Returns the sum over the window that ends at `now`.
+  /// Returns the sums over the last kMinutes minutes before `now`.
   Recent RecentAt(Time now) const;
   // Since the start of the controller.
   const LatencyHistogram& all() const { return all_; }
@@ -112,9 +116,11 @@ class RequestTimes {
   /// Makes the folder, which must be private to this user, and the pipe, if they do not exist.
   Status Open(const std::string& folder);
   /// Reads what HAProxy has written, at most 1 MiB: about 20,000 requests. Returns how many lines were read. Lines of
-  /// proxies without Keep are ignored. Requests count as ended at `now`, because HAProxy's clock may differ. Only those
-  /// of the first call, which an earlier daemon has left, count at the second in their lines.
+  /// HAProxy proxies that Keep was not called for are ignored. Requests count as ended at `now`, because HAProxy's
+  /// clock may differ. Only those in the first call, which ended while no daemon read, count at the time in their
+  /// lines.
   std::size_t Read(Time now);
+  /// From now on counts the requests of this HAProxy proxy, such as "s_chat"; Forget ends that.
   ServiceTimes& Keep(const std::string& proxy) { return services_[proxy]; }
   void Forget(const std::string& proxy) { services_.erase(proxy); }
   const ServiceTimes* Find(std::string_view proxy) const;

@@ -27,7 +27,7 @@ std::string ShortNumber(double value) {
 
 bool IsLetterOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
-/// `least` to a week, or an hour; NaN is none of them.
+/// Fails unless the delay is from `least` to `most` seconds; also for NaN.
 Status CheckDelay(std::string_view option, double seconds, double least, double most = kLongestDelay) {
   if (seconds >= least && seconds <= most) return {};
   return InvalidArgument(std::string(option) + " of " + ShortNumber(seconds) + " s is not allowed: expected " +

@@ -8,18 +8,20 @@
 
 namespace divvy {
 
-inline constexpr std::int64_t kMostReplicas = 1000;  // A service has at most so many.
+inline constexpr std::int64_t kMostReplicas = 1000;  // The limit on the replicas of one service.
 inline constexpr std::int64_t kLowestServicePort = 1024;
 
-/// Fails with kInvalidArgument and one sentence: the value, what is allowed, and the fix.
+/// Fail with kInvalidArgument if the name or the settings are not allowed. The message is one sentence with the wrong
+/// value, what is allowed, and the fix.
 Status CheckServiceName(std::string_view name);
 Status CheckService(const wire::ServiceSettings& settings);
-/// The share of a canary: 0, or 0.01 to 0.99.
+/// Fails with kInvalidArgument unless the share of the requests that a canary gets is 0, or from 0.01 to 0.99.
 Status CheckCanary(double share);
-/// The specification of replicas: single jobs with a command. The caller checks it as a job, too (CheckSpec).
+/// Fails if the specification cannot be that of replicas, which are single jobs with a command. The caller must also
+/// check it as that of a job (CheckSpec).
 Status CheckReplicaSpec(const JobSpec& spec);
 
-/// The scaling rule of a checked service.
+/// Returns the settings of automatic scaling for a service that has passed CheckService.
 autoscale::Settings ScalingOf(const wire::ServiceSettings& settings);
 
 }  // namespace divvy

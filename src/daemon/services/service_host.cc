@@ -22,7 +22,7 @@ constexpr Duration kTick = std::chrono::milliseconds(250);
 constexpr Duration kTickWhileHeld = std::chrono::milliseconds(100);
 constexpr Duration kTickWithoutFront = std::chrono::milliseconds(50);
 constexpr std::int64_t kTicksPerFull = 4;
-constexpr std::int64_t kTicksPerRetry = 20;  // Of ports that others have.
+constexpr std::int64_t kTicksPerRetry = 20;  // How often reserving a port that another process has is tried again.
 constexpr Duration kProbeEvery = std::chrono::milliseconds(200);
 constexpr std::int64_t kFirstFrontPort = 8000;
 constexpr std::int64_t kLastFrontPort = 8999;
@@ -30,10 +30,10 @@ constexpr std::int64_t kLastFrontPort = 8999;
 constexpr std::int64_t kFirstReplicaPort = 20'000;
 constexpr std::int64_t kReplicaPorts = 12'000;
 constexpr int kPortTries = 50;
-constexpr int kMostStarts = 20;  // Of replicas, at a time.
+constexpr int kMostStarts = 20;  // The limit on replicas that are started in one look.
 constexpr std::size_t kMostRevisions = 10;
 constexpr double kLeastMetric = 1e-9;
-constexpr double kShortOfMemory = 0.05;  // This share of the machine's memory is available.
+constexpr double kShortOfMemory = 0.05;  // Host memory is short if less than this share of it is available.
 
 bool IsHostShortOfMemory() {
   std::ifstream file("/proc/meminfo");
@@ -57,7 +57,7 @@ std::string HowEnded(const JobRecord& record) {
   return "ended (" + std::string(Name(record.state)) + ")";
 }
 
-/// Actions of services themselves.
+/// The caller for actions that services take on their replicas' jobs by themselves.
 Caller ServicesCaller() {
   Caller self;
   self.is_admin = true;
@@ -158,7 +158,7 @@ void ServiceHost::Open() {
     ports_.log(true, "event=front_times error=\"" + opened.error().message + "\"");
   for (const auto& [name, service] : services_) {
     times_.Keep(BackendOf(name));
-    // FollowCanary would start a front before the old one is adopted.
+    // Set here, because FollowCanary would otherwise start a new HAProxy before the running one is adopted.
     service->served_canary = service->kept.canary_revision;
     if (service->served_canary != 0) times_.Keep(CanaryBackendOf(name));
   }
@@ -519,7 +519,7 @@ void ServiceHost::ServeFront() {
     if (service->kept.is_deleted) continue;
     // HAProxy does not start at all if it cannot bind one of its ports.
     const Status reserved = front_.Reserve(settings.port);
-    // Without its secrets, it is not served at all.
+    // A service whose certificate or tokens are missing is not served, since it would be served without protection.
     const auto certificate = CertificatePath(service->kept, Secrets());
     const auto tokens = TokensPath(service->kept, front_.options().place.directory);
     service->front_trouble = !reserved      ? reserved.error().message
@@ -744,7 +744,7 @@ std::int64_t ServiceHost::FreeReplicaPort() {
         std::uniform_int_distribution(kFirstReplicaPort, kFirstReplicaPort + kReplicaPorts - 1)(draws_);
     if (!used.contains(port) && IsPortFree(static_cast<std::uint16_t>(port))) return port;
   }
-  // A user may have bound all of them.
+  // Users may have bound all ports of the usual range.
   const std::int64_t port = KernelPort();
   return used.contains(port) ? 0 : port;
 }
@@ -759,7 +759,7 @@ void ServiceHost::StartReplica(Service& service, std::int64_t revision, const st
   for (const wire::ServiceReplica& replica : kept.replicas) slots.insert(replica.slot);
   wire::ServiceReplica replica;
   for (replica.slot = 1; slots.contains(replica.slot);) ++replica.slot;
-  if (replica.slot > SlotsOf(kept.settings)) return;  // Others must end first.
+  if (replica.slot > SlotsOf(kept.settings)) return;  // All slots are in use; another replica must end first.
   replica.port = FreeReplicaPort();
   if (replica.port == 0)
     return service.scaler->OnStartRefused(

@@ -1,6 +1,7 @@
-// All services: their rows, their replicas' jobs, and the front. Several times a second it looks at the front's numbers
-// and at the jobs, lets each ServiceScaler decide, and carries out what they decided. A replica's job is submitted in
-// the same transaction as the row of its service. Runs on the loop's thread.
+// Manages all services: their rows in the store, the jobs that are their replicas, and the front (the HAProxy process
+// for their ports). Several times a second it looks at the front's statistics and at the jobs, lets the ServiceScaler
+// of each service decide, and carries out the decisions. A replica's job is submitted in the same transaction as the
+// row of its service. Runs on the loop's thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -36,11 +37,12 @@ class ServiceHost {
   struct Ports {
     std::function<void(Duration, std::function<void()>)> after;
     std::function<void(bool is_warning, const std::string& line)> log;
-    /// The owner as a caller of the controller.
+    /// Returns this user, a service's owner, with the user's present rights, for requests to the controller.
     std::function<Caller(const User& user)> caller_of;
-    /// The IP address at which a node's jobs can be reached; empty: unknown now. The controller's own node is "".
+    /// Returns the IP address at which the jobs of a node can be reached; empty if it is unknown now. `node` is empty
+    /// for the controller's own node.
     std::function<std::string(const std::string& node)> address_of;
-    /// "park" or "wake" for a tenant of shared GPUs.
+    /// Performs `action`, "park" or "wake", on a job with GPU fractions.
     std::function<void(const JobRecord& record, const std::string& action, std::function<void(const Status&)> done)>
         act;
     std::shared_ptr<const SharingSnapshot> shares;
@@ -55,14 +57,16 @@ class ServiceHost {
   ServiceHost(boost::asio::io_context& loop, ControllerDriver& driver, Haproxy::Options options, Ports ports);
   ~ServiceHost();
 
-  /// Takes a row of the store, before Open. An unreadable row is reported in the log and kept, as are all files of
-  /// secrets then.
+  /// Loads a row of the store. Call before Open. An unreadable row is reported in the log and stays in the store; then
+  /// no files of secrets are removed either.
   void LoadSetting(std::string_view key, std::string_view text);
   /// Call once the loop runs.
   void Open();
 
-  // Commands. `caller` is authenticated; these check whether it may. The caller commits afterwards (AfterCommit).
-  /// `definition.spec` is complete and checked as a job.
+  // Commands of users. `caller` is authenticated; each function checks whether it has the right to the change, and
+  // returns a message about what was done. The code that calls them must then wait until the change is stored
+  // (AfterCommit).
+  /// Creates a service. Requires: `definition.spec` is complete and was checked as that of a job.
   Result<std::string> Create(wire::ServiceDefinition definition, const Caller& caller);
   Result<std::string> Update(const std::string& name, wire::ServiceDefinition definition, const Caller& caller);
   Result<std::string> Scale(const std::string& name, const wire::ServiceScale& scale, const Caller& caller);
@@ -72,9 +76,9 @@ class ServiceHost {
   Result<std::string> Delete(const std::string& name, const Caller& caller);
 
   bool Has(const std::string& name) const { return services_.contains(name); }
-  /// Returns the name of its user, or an empty text if there is no such service.
+  /// Returns the name of the service's owner, or an empty text if there is no such service.
   std::string OwnerOf(const std::string& name) const;
-  /// Returns its owner. Fails for a caller who may not update it.
+  /// Returns the service's owner. Fails if the caller may not update the service.
   Result<Caller> OwnerFor(const std::string& name, const Caller& caller) const;
   /// Returns the error for a service that does not exist, or that the caller may not see.
   static Error NotThere(const std::string& name);
@@ -83,9 +87,11 @@ class ServiceHost {
   /// Returns the times of a service's requests, or null.
   const ServiceTimes* TimesOf(const std::string& name) const;
   Result<wire::ServiceDetail> Show(const std::string& name, const Caller& caller) const;
-  /// Returns its settings and what it runs now; for its owner and administrators, because it may hold secrets.
+  /// Returns the service's settings and the specification that its replicas run now. Fails unless the caller is the
+  /// owner or an administrator, because the specification may hold secrets.
   Result<wire::ServiceDefinition> DefinitionOf(const std::string& name, const Caller& caller) const;
-  /// Describes a replica's job: "replica 3 of service chat: ready; its health check fails". Empty: it is none.
+  /// Describes a job that is a replica: "replica 3 of service chat: ready; its health check fails". Empty for other
+  /// jobs.
   std::string NoteOfJob(JobId job) const;
   std::string front_trouble() const { return front_.trouble(); }
 
@@ -93,17 +99,18 @@ class ServiceHost {
   struct Service;
 
   Result<Service*> FindOwn(const std::string& name, const Caller& caller, std::string_view verb) const;
-  /// Fails if the front cannot have that many servers, for all services and for those of the user. `self` is null for a
-  /// new service.
+  /// Fails if with these settings all services together, or those of the owner, could have more replicas than the front
+  /// has room for. `self` is the service that gets the settings; null for a new one.
   Status CheckRoom(const wire::ServiceSettings& settings, const Service* self, const Caller& owner) const;
   Status TakePort(wire::ServiceSettings& settings, const Service* self);
   void Tick();
   void TickSoon(Duration delay);
   ServiceFacts FactsOf(Service& service, Time now);
   void FollowEnd(JobId job);
-  /// Returns the user who listens at a port of this machine, up to a second old.
+  /// Returns the uid of the process that listens at a port of this machine, as found out at most a second ago.
   std::int64_t ListenerAt(std::uint16_t port);
-  /// Returns whether the listener at its port can be compared with its owner.
+  /// Returns true if it can be checked that the process which listens at the replica's port belongs to the service's
+  /// owner.
   bool IsChecked(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record) const;
   void Probe(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record, Time now);
   void CarryOut(Service& service, const ServiceAction& action);
@@ -114,21 +121,21 @@ class ServiceHost {
   /// Removes files of secrets that no service needs, once its row is stored.
   void CleanSecretsAfterCommit();
   void CleanSecrets();
-  /// Counts what its replicas have held since the last call.
+  /// Counts the GPU time and the cost of the service's replicas since the last call.
   void CountUse(const Service& service, Time now);
-  /// Returns the GPUs that its replicas hold, and their price per hour, both in thousandths.
+  /// Returns how many GPUs the service's replicas hold, and the price of these GPUs per hour, both in thousandths.
   std::pair<double, double> UseOf(const Service& service) const;
   void Keep(const Service& service);
-  /// Tells the front if the service has another canary than before. Call after each step of its scaler.
+  /// Updates the front if the service has got another canary, or has none any more. Call after each step of its scaler.
   void FollowCanary(Service& service);
   void ServeFront();
   std::vector<std::string> FrontCommands();
-  /// Adds the commands for the servers of one of its backends.
+  /// Adds the commands that bring the servers of the service's backend (or of its canary's backend) up to date.
   void AddCommands(const Service& service, bool is_canary, std::vector<std::string>& commands);
   wire::ServiceCanaryView CanaryView(const Service& service) const;
   void OnStat(const std::string& csv, bool is_full, Time sent);
   std::optional<double> LoadOf(Service& service) const;
-  /// Returns 0 if no port is free.
+  /// Returns a port for a new replica, or 0 if none is free.
   std::int64_t FreeReplicaPort();
   std::string AddressOf(const JobRecord* record) const;
   std::string UrlOf(const Service& service) const;
@@ -140,9 +147,11 @@ class ServiceHost {
   Haproxy front_;
   RequestTimes times_;
   std::map<std::string, std::unique_ptr<Service>> services_;
-  std::map<std::string, ServerState> servers_;  // As the front was told last, by "s_chat/r3". Others: in maintenance.
-  bool are_servers_unknown_ = true;             // The front may have others than `servers_`.
-  std::map<JobId, std::string> ends_;           // How replicas ended that are still in a row.
+  // The states of HAProxy's servers as they were set last, by name such as "s_chat/r3". Servers that are missing here
+  // are in maintenance.
+  std::map<std::string, ServerState> servers_;
+  bool are_servers_unknown_ = true;    // The states in the front may differ from `servers_`.
+  std::map<JobId, std::string> ends_;  // How the jobs of replicas ended, while the rows of services still list them.
   struct Probed {
     bool answers = false;
     bool is_under_way = false;
@@ -150,15 +159,15 @@ class ServiceHost {
     std::uint32_t attempt = 0;
     Time at = kNoTime;
   };
-  std::map<JobId, Probed> probes_;                   // Of starting replicas whose jobs run.
-  std::map<std::uint16_t, std::int64_t> listeners_;  // Those asked for in this second.
-  std::minstd_rand draws_{std::random_device()()};   // Of ports.
+  std::map<JobId, Probed> probes_;                   // The last probes of starting replicas whose jobs run.
+  std::map<std::uint16_t, std::int64_t> listeners_;  // By port: results of ListenerAt in this second.
+  std::minstd_rand draws_{std::random_device()()};   // Draws ports for replicas.
   std::int64_t ticks_ = 0;
-  int starts_ = 0;  // In this look.
+  int starts_ = 0;  // The replicas that were started in the present look.
   bool is_tick_due_ = false;
   bool is_asking_ = false;
   bool is_open_ = false;
-  bool is_port_missing_ = false;  // The front leaves a service out.
+  bool is_port_missing_ = false;  // The front leaves a service out: its port is taken, or a file of it is missing.
   bool is_memory_short_ = false;
   bool has_unreadable_ = false;  // A row of the store could not be read.
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);

@@ -6,7 +6,8 @@
 
 namespace divvy {
 
-/// Adds the families divvy_service_*. Families of the front have the names of HAProxy's own exporter where it has them.
+/// Adds the metrics of services. Their names begin with divvy_service_, except that metrics which HAProxy's own
+/// Prometheus exporter has too keep that exporter's names (haproxy_*).
 void AddServices(wire::Exposition& out, const ServiceHost& host);
 
 }  // namespace divvy

@@ -13,11 +13,11 @@ namespace divvy {
 void ProbeReplica(boost::asio::io_context& loop, const std::string& address, std::uint16_t port,
                   const std::string& path, std::function<void(bool)> done);
 
-/// Whether no socket of this machine has this TCP port. Cost: three system calls.
+/// Returns true if no socket of this machine is bound to this TCP port. Cost: three system calls.
 bool IsPortFree(std::uint16_t port);
 
-/// Returns a free TCP port of those that the kernel gives to outgoing connections, or 0 if there is none. Cost: three
-/// system calls.
+/// Returns a free TCP port from the range that the kernel uses for outgoing connections, or 0 if none is free. Cost:
+/// three system calls.
 std::int64_t KernelPort();
 
 /// Returns the uid of the process that gets connections to 127.0.0.1 at this TCP port of this machine; -1: there is

@@ -16,9 +16,10 @@ namespace {
 constexpr std::size_t kMostEvents = 50;
 constexpr Duration kObserveEvery = std::chrono::seconds(1);
 constexpr Duration kLongestRetry = std::chrono::seconds(60);
-/// A replica of a new revision that waits this long for a GPU gets that of an old one.
+/// If a replica of a new revision has waited this long for a GPU, a replica of an old revision is stopped for it.
 constexpr Duration kWaitsForRoom = std::chrono::seconds(10);
-/// Parking and waking fail for reasons that pass, such as memory of the host.
+/// After a failure to park or wake a replica, the time until the next attempt: reasons such as a lack of host memory
+/// pass.
 constexpr Duration kActsAgain = std::chrono::minutes(1);
 constexpr Duration kWakesAgain = std::chrono::seconds(1);
 constexpr int kFailuresOfUpdate = 2;
@@ -389,7 +390,7 @@ void ServiceScaler::AdjustCanary(const ServiceFacts& facts, std::vector<ServiceA
   for (int i = static_cast<int>(all.size()); i < want && facts.now >= canary_retry_at_; ++i)
     actions.push_back({ServiceAction::Kind::kStart, 0, kept_.canary_revision,
                        "canary, revision " + std::to_string(kept_.canary_revision)});
-  // Those that start go first.
+  // When there are too many, replicas that are still starting are stopped first.
   std::ranges::stable_sort(all, {}, [](const wire::ServiceReplica* replica) { return replica->state == "starting"; });
   for (int i = static_cast<int>(all.size()); i > want; --i)
     Set(*all[static_cast<std::size_t>(i) - 1], "draining", facts.now);

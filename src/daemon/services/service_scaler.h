@@ -31,19 +31,19 @@ struct ReplicaFacts {
   std::string end;  // For kEnded: "exited with code 1".
   Time running_since = kNoTime;
   bool answers = false;  // The last probe of a starting replica succeeded.
-  /// The port answers, and no process of the replica's owner listens there.
+  /// The replica's port answers, but the process that listens there belongs to another user.
   bool is_foreign = false;
   std::uint32_t attempt = 0;  // The launch generation of its job.
   bool can_park = false;
-  bool fails_checks = false;  // The front counts it as down.
+  bool fails_checks = false;  // HAProxy's health check of the replica fails.
   std::int64_t in_flight = 0;
 };
 
 struct ServiceFacts {
   Time now = kNoTime;
-  Time stat_at = kNoTime;                         // When the front counted `in_flight`. kNoTime: it did not answer yet.
-  std::optional<double> load;                     // In the unit of the target. Nothing: the front did not answer.
-  bool is_memory_short = false;                   // Parked replicas must go.
+  Time stat_at = kNoTime;                         // When HAProxy counted `in_flight`. kNoTime: no answer from it yet.
+  std::optional<double> load;                     // In the unit of the target; nullopt: HAProxy has not answered.
+  bool is_memory_short = false;                   // Parked replicas must be stopped to free host memory.
   std::map<std::int64_t, ReplicaFacts> replicas;  // By number; every replica has an entry.
 };
 
@@ -65,30 +65,32 @@ class ServiceScaler {
   /// `kept` must outlive the object; only this class and the caller that carries out its actions change it.
   ServiceScaler(wire::KeptService& kept, Time now);
 
-  /// Cost: O(replicas log replicas). Sets `is_changed` if the row of the service must be stored again.
+  /// Decides what to do now and returns the actions. Cost: O(replicas log replicas). Afterwards TakeChanged returns
+  /// true if the row of the service must be stored again.
   std::vector<ServiceAction> Step(const ServiceFacts& facts);
   bool TakeChanged() { return std::exchange(is_changed_, false); }
 
-  /// The settings have changed.
+  /// Call when the settings of the service have changed.
   void OnSettings();
-  /// A new target revision was set; earlier failures do not count any more.
+  /// Call when a new target revision was set. Earlier failures do not count any more.
   void OnNewTarget(const std::string& why, Time now);
-  /// The row has another canary, or another share for it.
+  /// Call when the canary, or its share of the requests, was changed in the row of the service.
   void OnNewCanary(const std::string& why, Time now);
-  /// Takes the canary back, if there is one, and notes the reason in its revision, unless that has a note. A caller
-  /// that makes it the target removes the note.
+  /// Ends the canary, if there is one: its revision gets no more requests. Stores `why` as the note of that revision,
+  /// unless it has one. A caller that makes the canary the target revision must remove the note.
   void EndCanary(const std::string& why, Time now);
-  /// The job of a replica was submitted and could not be stored: the replica is forgotten.
+  /// Call when the job of a new replica was submitted but could not be stored. The replica is forgotten.
   void OnStartLost(std::int64_t replica);
-  /// No job could be submitted for a replica of this revision.
+  /// Call when no job could be submitted for a replica of this revision; `why` is the reason.
   void OnStartRefused(std::int64_t revision, const std::string& why, Time now);
   void OnParked(std::int64_t replica, const Status& done, Time now);
   void OnWoken(std::int64_t replica, const Status& done, Time now);
 
-  /// Whether the replicas report the metric of the settings, if there is one.
+  /// Tells whether the replicas report the metric by which the service is scaled, if its settings name one.
   void OnMetric(bool is_known);
 
-  /// "cold", "parked", "starting", "hot", "updating", "canary", "failing", "deleting"
+  /// Returns the state of the service: "cold", "parked", "starting", "hot", "updating", "canary", "failing",
+  /// "deleting".
   std::string StateName() const;
   /// The present problem; empty if there is none.
   std::string Note() const;
@@ -96,9 +98,10 @@ class ServiceScaler {
   const std::string& scaled() const { return scaled_; }
   const std::deque<wire::ServiceEvent>& events() const { return events_; }
   double last_wake_s() const { return last_wake_s_; }
-  /// Replicas that were told to wake and are not awake yet.
+  /// Returns true if the replica was told to wake and is not awake yet.
   bool IsWaking(std::int64_t replica) const;
-  /// Whether requests may be held just now, so that the next look should be soon.
+  /// Returns true if no replica is ready. Requests may then be waiting in the front, so Step should be called again
+  /// soon.
   bool HasNoReady() const;
   void AddEvent(const std::string& text, Time now);
 
@@ -131,11 +134,12 @@ class ServiceScaler {
   bool IsCanary(const wire::ServiceReplica& replica) const {
     return kept_.canary_revision != 0 && replica.revision == kept_.canary_revision;
   }
-  /// Not draining, of the target revision or of others, without the canary.
+  /// Returns the replicas that are not draining and do not belong to the canary: those of the target revision, or those
+  /// of other revisions.
   Replicas Of(bool is_target);
-  /// How many of them are ready or starting.
+  /// Returns how many of these replicas are ready or starting.
   static int HotOf(const Replicas& replicas);
-  /// How many have this state, without the canary.
+  /// Returns how many replicas have this state, without those of the canary.
   int CountOf(std::string_view state) const;
 
   wire::KeptService& kept_;
@@ -143,14 +147,14 @@ class ServiceScaler {
   std::map<std::int64_t, Runtime> runtime_;
   std::deque<wire::ServiceEvent> events_;
   std::string scaled_;  // Why `wanted_` changed last.
-  std::string growth_;  // Why `wanted_` grew last. Empty: it has shrunk since.
+  std::string growth_;  // Why `wanted_` grew last. Empty if it has shrunk since.
   std::string note_;
   std::string refusal_;  // Why a replica could not be submitted.
   int wanted_ = 0;       // Ready replicas that the load needs.
   bool is_metric_missing_ = false;
-  int failures_ = 0;  // In a row.
+  int failures_ = 0;  // Consecutive failures of replicas.
   int canary_failures_ = 0;
-  int canary_refusals_ = 0;  // Submissions in a row. They say nothing about the revision.
+  int canary_refusals_ = 0;  // Consecutive refused submissions of canary replicas; not failures of the revision.
   Time canary_retry_at_ = kNoTime;
   Time retry_at_ = kNoTime;
   Time observed_at_ = kNoTime;

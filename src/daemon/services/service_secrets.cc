@@ -23,7 +23,7 @@ constexpr std::string_view kCertificate = "cert-";
 constexpr std::string_view kTokens = "tokens-";
 constexpr std::string_view kSealPurpose = "certificate of service ";
 
-/// As RFC 6750 allows.
+/// Returns true if the text may be a bearer token by RFC 6750.
 bool IsToken(std::string_view token) {
   return token.size() >= kShortestToken && token.size() <= kLongestToken && std::ranges::all_of(token, [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -31,7 +31,7 @@ bool IsToken(std::string_view token) {
          });
 }
 
-/// As HAProxy writes it.
+/// Returns the hash of a token in the form in which HAProxy computes it.
 std::string HashOf(std::string_view token) {
   std::string hash = Sha256Hex(token);
   std::ranges::transform(hash, hash.begin(),
@@ -112,7 +112,7 @@ Result<std::string> CertificatePath(const wire::KeptService& kept, const SecretP
   std::string why;
   if (!kept.sealed_certificate.empty() && !place.cluster_secret.empty()) {
     const auto pem = OpenText(place.cluster_secret, std::string(kSealPurpose) + name, kept.sealed_certificate);
-    // The row names the file by its content.
+    // The name of the file in the service's row is derived from the content, so it shows whether this is the right one.
     if (pem && NameOfFile(kCertificate, name, *pem) == kept.certificate) {
       ::mkdir(place.folder.c_str(), 0700);
       DIVVY_CHECK(WriteSecret(path, *pem, true));

@@ -1,6 +1,6 @@
-// The tokens and certificates of services. A token is kept as its hash only. The files that HAProxy reads, hashes of
-// tokens and certificates with their keys, are in the front's folder and readable by the daemon's user only; their
-// names come from their content, so a change of one is a change of HAProxy's configuration.
+// The tokens and certificates of services. Only the hash of a token is stored. HAProxy reads hashes of tokens, and
+// certificates with their keys, from files in the front's folder, which only the daemon's user can read. The name of
+// such a file is derived from its content, so that new content changes HAProxy's configuration.
 #pragma once
 
 #include <set>
@@ -18,7 +18,8 @@ constexpr std::size_t kMostTokens = 16;
 /// Where the secrets of services are.
 struct SecretPlace {
   std::string folder;
-  /// A text that only the controllers know. The row has the certificate sealed with it. Empty: there is one controller.
+  /// A secret that all controllers of the cluster share. Certificates are encrypted with it in the store. Empty if
+  /// there is only one controller.
   std::string cluster_secret;
 };
 
@@ -32,9 +33,9 @@ bool SealCertificate(const SecretPlace& place, wire::KeptService& kept);
 /// The path of a service's certificate. Writes the file if another controller has set the certificate. Fails if it is
 /// not on this machine.
 Result<std::string> CertificatePath(const wire::KeptService& kept, const SecretPlace& place);
-/// The path of the file with the hashes of its tokens, which is written if it does not exist.
+/// Returns the path of the file with the hashes of a service's tokens. Writes the file if it does not exist.
 Result<std::string> TokensPath(const wire::KeptService& kept, const std::string& folder);
-/// The names of the files that a service needs.
+/// Adds the names of the files that a service needs to `names`.
 void AddFilesOf(const wire::KeptService& kept, std::set<std::string>& names);
 /// Removes files of services that are not in `needed`.
 void RemoveOtherFiles(const std::string& folder, const std::set<std::string>& needed);

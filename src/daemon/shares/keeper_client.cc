@@ -101,7 +101,8 @@ void KeeperClient::StartOne() {
   options_.note("event=keeper_started pid=" + std::to_string(*pid));
 }
 
-// A keeper that we started is our child as long as we live; it outlives us.
+// A keeper that this process has started is its child, so this process must wait for its end. The keeper can outlive
+// this process.
 void KeeperClient::Reap() {
   int status = 0;
   if (child_ == 0 || ::waitpid(static_cast<pid_t>(child_), &status, WNOHANG) == 0) return;

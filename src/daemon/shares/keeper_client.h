@@ -25,7 +25,7 @@ class KeeperClient final : public KeeperPort {
     // Starts a keeper, which outlives this process. Empty if another process starts it.
     std::vector<std::string> command;
     std::function<Result<std::int64_t>()>
-        start;  // Used instead of `command` when starting a keeper takes root's rights; returns its pid.
+        start;  // Used instead of `command` when starting a keeper takes root's rights; returns the keeper's pid.
     std::function<void(const std::string& line)> note;
   };
   /// A keeper that runs answers within milliseconds; one that must be started, within some tenths of a second.

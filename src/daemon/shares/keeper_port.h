@@ -11,7 +11,8 @@ namespace divvy {
 class KeeperPort {
  public:
   virtual ~KeeperPort() = default;
-  /// Starts the keeper if none runs, and stays connected: when a keeper is gone, connects to the next one.
+  /// Starts a keeper (the process that shares this node's GPUs among jobs) if none runs, and connects to it. When the
+  /// keeper ends, this object connects to the next one.
   virtual void Open() = 0;
   /// `answered` is called once with the keeper's answer, or with kFailedPrecondition and the reason for a refusal. If
   /// the keeper is gone before it has answered, the error is kUnreachable; the caller may then ask the next keeper.

@@ -92,7 +92,7 @@ std::vector<ShareEvent> ShareJournal::Follow(const wire::KeeperState& state, Tim
       for (const wire::KeptPassage& passage : tenant.passages) {
         if (passage.at > known.passed_at) tell(Take(known, passage));
       }
-      // For a keeper that reports no passages, or has started after the last one.
+      // If the keeper has not reported the tenant's last move, parking or waking, it is derived from the states.
       if (is_parked) tell(Take(known, {now, true, gpus, tenant.words}));
       if (is_there) tell(Take(known, {now, false, gpus, {}}));
     }

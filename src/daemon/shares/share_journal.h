@@ -23,8 +23,8 @@ class ShareJournal {
   static constexpr int kAtOnce = 10;
   static constexpr Duration kOneMoreEvery = std::chrono::minutes(1);
 
-  /// `state` is the keeper's new state. The first appearance of a tenant is an event only if the tenant is not on its
-  /// planned GPU.
+  /// Returns the events between the last state and `state`, the keeper's new one. The first appearance of a tenant is
+  /// an event only if the tenant is not on its planned GPU.
   std::vector<ShareEvent> Follow(const wire::KeeperState& state, Time now);
 
  private:
@@ -32,7 +32,7 @@ class ShareJournal {
     std::uint32_t attempt = 0;
     std::vector<int> gpus;
     bool is_parked = false;
-    Time passed_at = kNoTime;  // The time of the tenant's last passage that was processed.
+    Time passed_at = kNoTime;  // The time of the tenant's last move, parking or waking that was processed.
     // The rate limit's state.
     int tokens = kAtOnce;
     Time filled_at = kNoTime;

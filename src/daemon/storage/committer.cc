@@ -14,7 +14,7 @@ std::size_t Rows(const std::vector<Batch>& batches) {
 
 }  // namespace
 
-// Rises at once after a slow commit, and falls only after several quick ones.
+// The expected duration rises at once after a slow commit, and falls only after several quick ones.
 void Committer::Learn(Duration took) { expected_ = std::max(took, (expected_ * 7 + took) / 8); }
 
 void Committer::Do(std::function<void()> task) {

@@ -24,7 +24,7 @@ class Committer {
   static constexpr Duration kQuick = std::chrono::milliseconds(1);
   /// A batch with more rows goes to the writer, whatever the disk's speed.
   static constexpr std::size_t kFewRows = 256;
-  /// The loop counts as calm after this many commit durations without a commit.
+  /// A small commit runs on the loop's thread only if no commit has ended within this many expected commit durations.
   static constexpr int kCalm = 2;
 
   Committer(Store& store, Worker& writer, const Clock& clock, Post post)
@@ -35,6 +35,7 @@ class Committer {
   /// Runs another task with the store on the writer's thread. Until it is done, commits are queued behind it there,
   /// because the store has one writer and the loop must not wait.
   void Do(std::function<void()> task);
+  /// Returns true if a small commit is expected to take less than kQuick.
   bool is_quick() const { return expected_ < kQuick; }
 
  private:

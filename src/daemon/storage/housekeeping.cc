@@ -5,7 +5,7 @@ namespace {
 
 // It does not matter if history is kept an hour longer.
 constexpr Duration kBetweenRounds = std::chrono::hours(1);
-// A step takes about 20 ms of the writer's time; commits get the rest.
+// The pause between two steps. A step takes about 20 ms of the writer thread's time; commits get the rest.
 constexpr Duration kBetweenSteps = std::chrono::milliseconds(60);
 
 }  // namespace

@@ -17,17 +17,19 @@ namespace divvy {
 class OldLogs {
  public:
   OldLogs(std::string directory, Store& store) : directory_(std::move(directory)), store_(&store) {}
-  /// For an agent, which has no history. A log is old if it was not written to since the given time, unless the job
-  /// `is_alive`.
+  /// For an agent, which has no store of ended jobs. A log then counts as old if it was not written to since the time
+  /// that Step is given, unless its job still exists (`is_alive`).
   OldLogs(std::string directory, std::function<bool(JobId)> is_alive)
       : directory_(std::move(directory)), is_alive_(std::move(is_alive)) {}
 
   /// Removes logs of jobs that ended before `ended_before`. One step examines at most 256 files and removes at most 32,
   /// so that other work can run in between. Returns true while there is more; the next step continues where this one
-  /// stopped. If the history no longer has the job, its log counts as old when it was not written to since. A log that
-  /// cannot be removed does not stop the others; the last step of the round then returns the error.
+  /// stopped. If the store no longer has the job, its log counts as old if it was not written to since `ended_before`.
+  /// A log that cannot be removed does not prevent the removal of others; the last step of the round then returns the
+  /// error.
   Result<bool> Step(Time ended_before);
 
+  /// The number of logs that were removed so far.
   std::uint64_t removed() const { return removed_; }
 
  private:

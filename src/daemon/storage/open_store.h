@@ -12,20 +12,23 @@
 
 namespace divvy {
 
-/// `url`: [store] url. Empty: divvy.db in the state folder. Otherwise a database of PostgreSQL, which then belongs to
-/// the cluster whose id is in the file "cluster-id" of the state folder; the file is created if it does not exist.
-/// kFailedPrecondition if the URL has a password and other users can read the configuration file. `lease`: the epoch of
-/// this controller's lease, for PostgreSQL.
-/// `followed`: see PostgresOptions.
+/// Opens the store at `url` ([store] url of divvy.toml): if empty, the file divvy.db in the state folder; otherwise a
+/// PostgreSQL database, which then belongs to the cluster whose id is in the file "cluster-id" of the state folder
+/// (created if it does not exist). Fails with kFailedPrecondition if the URL has a password and other users can read
+/// the configuration file. `lease`: the epoch of this controller's lease, for PostgreSQL. `followed`: see
+/// PostgresOptions.
 Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places, std::int64_t lease,
                                          std::shared_ptr<FollowedJobs> followed = nullptr);
-/// Opens the database `url` beside the controller that leads. `followed`: see PostgresOptions. Fails like OpenStore.
+/// Opens the PostgreSQL database `url` for reading only, while another controller leads and writes to it. `followed`:
+/// see PostgresOptions. Fails like OpenStore.
 Result<std::unique_ptr<Store>> OpenReadStore(const std::string& url, const RuntimePaths& places,
                                              std::shared_ptr<FollowedJobs> followed);
-/// Follows the database `url`. Fails like OpenStore if the configuration is wrong; does not connect.
+/// Returns an object that reads new changes of jobs from the database `url`. Does not connect yet. Fails like OpenStore
+/// if the configuration is wrong.
 Result<std::unique_ptr<StoreFollower>> OpenFollower(const std::string& url, const RuntimePaths& places);
 
-/// Opens the lease in the database `url`. Sets `self.instance`. Fails like OpenStore.
+/// Returns an object for the lease in the database `url`, which at most one controller (the leader) has. Sets
+/// `self.instance`. Fails like OpenStore.
 Result<std::unique_ptr<ControllerLease>> OpenLease(const std::string& url, const RuntimePaths& places,
                                                    ControllerSelf self);
 

@@ -9,7 +9,7 @@
 namespace divvy {
 namespace {
 
-/// Agents send their samples every ten seconds.
+/// A sample counts as recent for this many seconds. Agents send their samples every ten seconds.
 constexpr samples::Second kFresh = 30;
 /// A job without samples for this long has ended: its blocks are on disk and are dropped from memory.
 constexpr samples::Second kJobIsOver = 60;
@@ -338,7 +338,7 @@ void MetricStore::AddOf(const samples::Sample& sample, samples::Second at) {
       ports_.post([this, subject, kept = *std::move(kept)]() mutable {
         const auto job = jobs_.find(subject);
         if (job == jobs_.end()) return;
-        // Adds the samples that arrived meanwhile on top.
+        // Adds the samples that arrived while the file was read to what the file had.
         const samples::Block since = job->second.track.block();
         for (std::size_t i = 0; i < since.count; ++i) {
           std::vector<samples::Reading> readings;

@@ -86,7 +86,7 @@ class MetricStoreOnDisk : public testing::Test {
     }
     task();
   }
-  /// Waits for the answer to `ask`, which gets the callback for it.
+  /// Calls `ask` with a callback, waits until the callback gets the answer, and returns it.
   template <typename Answer, typename Ask>
   Answer Await(const Ask& ask) {
     std::optional<Answer> answer;

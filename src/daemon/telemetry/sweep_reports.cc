@@ -53,7 +53,7 @@ void SweepReports::CatchUp(const Ports& ports) {
 
 void SweepReports::CatchUp(JobId job, const Ports& ports) {
   const auto record = driver_.FindJob(job);
-  // Agents keep reading while they are disconnected.
+  // Only logs on this node are read again: agents read the logs on their nodes while they are disconnected.
   if (!record || !record->node.empty()) return;
   const auto spec = driver_.SpecOf(*record);
   if (!spec) return;

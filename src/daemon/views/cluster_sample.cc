@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kFewJobs = 2'000;
 constexpr samples::Second kCountEvery = 10;
-/// In the order of the tree; each team takes about 10 KiB of memory.
+/// The limit on teams whose values are sampled, in the order of the tree of teams; each takes about 10 KiB of memory.
 constexpr std::size_t kMostTeams = 1'000;
 
 }  // namespace

@@ -21,8 +21,8 @@ struct JobInFull;
 struct WasteAnswer;
 }  // namespace wire
 
-/// Replaces each absolute path in `text` by "...". A path in quotes ends at the last such quote of the text, and any
-/// other at the next space; texts about jobs quote paths that users choose.
+/// Replaces each absolute path in `text` by "...". A quoted path ends at the last quote of the same kind in the text,
+/// since users may choose paths with quotes in them. A path without quotes ends at the next space.
 std::string WithoutPaths(std::string_view text);
 
 class JobPrivacy {
@@ -35,7 +35,7 @@ class JobPrivacy {
   bool sees_all() const { return sees_all_; }
   bool hides_others() const { return hides_others_ && !sees_all_; }
   bool IsShown(std::string_view user) const { return sees_all_ || user == user_; }
-  /// Filters a text about a job of `user`: why it waits, or how it ended.
+  /// Returns what the caller may see of a text about a job of `user`, such as why it waits or how it ended.
   std::string Reason(std::string_view user, std::string text) const;
   /// Wraps `find` so that hidden names are left out.
   FindOutcome Names(FindOutcome find) const;

@@ -1,4 +1,4 @@
-// Resolves a client's job selection: ids, elements, ranges, names, "@".
+// Finds the jobs that a client has selected by ids, array elements, ranges, names, or "@" (the user's latest job).
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace divvy {
 
-/// Returns the selected ids in ascending order without duplicates. Fails with kInvalidArgument or kNotFound, naming the
-/// wrong word. Without words: the live jobs that pass the filters. With words: the jobs that they name and that pass
-/// the filters which are set, whoever owns them.
+/// Returns the ids of the selected jobs in ascending order without duplicates. Without words in `select`, these are the
+/// live jobs that pass its filters. With words, they are the jobs that the words name, of all users, as far as they
+/// pass the filters that are set. Fails with kInvalidArgument or kNotFound, naming the wrong word.
 Result<std::vector<JobId>> SelectIds(ControllerDriver& driver, LabelCache& labels, const wire::JobSelector& select,
                                      const Caller& caller);
 
-/// Returns the first and last id of each word that is a range ("20-25"). SelectIds returns only the live jobs of a
-/// range.
+/// Returns the first and last id of each word that is a range ("20-25"), for callers that also want the ended jobs of a
+/// range; SelectIds returns only its live jobs.
 std::vector<std::pair<JobId, JobId>> RangesOf(const std::vector<std::string>& words);
 
 /// Resolves one word to one job: "17", "17_3", "@", "@~2", or the name of the caller's latest job with that name.
@@ -27,7 +27,7 @@ Result<JobId> SelectOne(ControllerDriver& driver, const std::string& word, const
 /// Returns true if the record passes the selector's filters except those on labels (user, states, name, project, group,
 /// array).
 bool Passes(const JobRecord& record, const wire::JobSelector& select, const Caller& caller);
-/// Returns true if the selector has anything but words.
+/// Returns true if the selector has any filter (user, state, label and so on), not only words.
 bool HasFilter(const wire::JobSelector& select);
 
 }  // namespace divvy

@@ -23,17 +23,17 @@ class LabelCache {
 
   /// Caches the labels of an accepted submission. `id` must be greater than all earlier ones.
   void Learn(JobId id, const SpecLabels& labels);
-  /// The specification under this id has changed, or is new (for an element that differs from its array).
+  /// Call when the specification of this job has changed, or when an array element has got a specification of its own.
   void Replace(JobId id, const SpecLabels& labels);
   /// Takes over what `before` has read from the same store. Any thread.
   void Inherit(const LabelCache& before);
   /// Returns empty labels if the specification cannot be read.
   SpecLabels Of(const JobRecord& record);
-  /// The same for a job in `store`. Any thread.
+  /// Returns the labels of a job in `store`, in the same way. Any thread.
   SpecLabels OfStored(const JobRecord& record, Store& store);
   /// Returns the specifications that must be read to know the labels of all these jobs.
   std::vector<JobId> UnknownAmong(const std::map<JobId, JobRecord>& jobs) const;
-  /// Reads and caches them. Any thread.
+  /// Reads the labels of these specifications and caches them. Any thread.
   void Read(const std::vector<JobId>& specs, Store& store);
   /// Returns true if the job's labels pass the selector's filters. Cheap if there are none.
   bool Passes(const JobRecord& record, const wire::JobSelector& select);

@@ -1,5 +1,5 @@
 // GET /metrics: the present values of all metrics. Names and labels follow the Prometheus conventions (docs/samples.md
-// lists them). Ended jobs have no series, so the size is bounded by what runs.
+// lists them). Only running jobs have metrics of their own, so the size does not grow with the number of ended jobs.
 #pragma once
 
 #include <functional>

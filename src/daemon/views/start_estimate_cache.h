@@ -1,5 +1,5 @@
-// A cache of expected start times of waiting jobs, for listings. Each is a separate estimate, so results are kept for a
-// while, and one update computes only as many as the loop has time for.
+// A cache of expected start times of waiting jobs, for listings. Each job's estimate is computed separately, so results
+// are kept for a while, and one update computes only as many as the event loop has time for.
 #pragma once
 
 #include <functional>

@@ -8,7 +8,8 @@
 namespace divvy {
 namespace {
 
-/// Tenants on GPUs that the job needs as a whole and that the keeper's own text does not mention.
+/// Returns the jobs with GPU fractions on GPUs that the starting job needs as a whole, as far as the keeper's own text
+/// does not mention them.
 std::vector<std::string> Untold(const NodeAllocation& allocation, const wire::KeeperState& state,
                                 const std::string& told) {
   std::vector<std::string> names;

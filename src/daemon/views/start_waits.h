@@ -10,8 +10,9 @@
 
 namespace divvy {
 
-/// Returns sentences from the keepers of the job's nodes, the first with a leading space. Each job in the way is named
-/// once, by its public name. Empty if nothing is known to be in the way. Requires: the job is starting.
+/// Returns sentences about the jobs that a starting job waits for, as the keepers (the processes that share GPUs among
+/// jobs) of its nodes have reported them; the first one has a leading space. Each job is named once, by its public id.
+/// Empty if no such job is known. Requires: `record` is of a starting job.
 std::string StartWaitsText(const JobRecord& record, const SharingSnapshot& shares, const FindOutcome& find);
 
 }  // namespace divvy

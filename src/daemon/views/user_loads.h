@@ -19,10 +19,10 @@ class UserLoads {
   static constexpr std::int64_t kSubmissionsAtOnce = 1000;
   static constexpr Duration kSubmissionPause = std::chrono::milliseconds(5);
 
-  /// Counts a request until the ticket is released; returns null if the user is at the limit. The ticket may outlive
-  /// this object.
+  /// Counts a request of this user as in flight until the returned ticket is destroyed. Returns null if the user is at
+  /// the limit. The ticket may outlive this object.
   std::shared_ptr<void> Begin(std::int64_t uid);
-  /// Counts a submission and returns how long it must wait, 0 or more. Requires: `now` never decreases.
+  /// Counts a submission and returns the delay after which it may be carried out. Requires: `now` never decreases.
   Duration NextSubmission(std::int64_t uid, Time now);
 
  private:

@@ -164,7 +164,7 @@ std::vector<std::pair<Time, std::string>> HistoryLines(const JobRecord& record,
   // If the job was cancelled while waiting for its next run, its last run is already in the history.
   std::set<std::uint32_t> told;
   for (const auto& line : history) {
-    // The job had ended before its node was missed.
+    // The job had already ended when its node was reported as lost, so the note that it may go on does not apply.
     if (IsFinal(record.state) && line.at > record.ended && line.text.ends_with(kMayGoOn)) continue;
     const auto run = ReadRunLine(line.text);
     if (!run || told.insert(run->run).second) lines.emplace_back(line.at, line.text);
@@ -348,7 +348,7 @@ bool IsOnGpu(const wire::KeptTenant* tenant, const RunningJob& job, NodeIndex no
                              [&](const wire::KeptShare& share) { return StandsAt(*tenant, share) == gpu; });
 }
 
-/// "in MIG mode: provides slices only, 1g.10gb to 7g.80gb".
+/// Returns the note for a GPU in MIG mode: "in MIG mode: provides slices only, 1g.10gb to 7g.80gb".
 std::string SlicesAlone(const GpuFacts& gpu) {
   const std::string text = "in MIG mode: provides slices only";
   return gpu.slices.empty() ? text : text + ", " + gpu.slices.front().name + " to " + gpu.slices.back().name;

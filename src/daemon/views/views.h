@@ -25,7 +25,7 @@ struct SpecLabels {
   friend bool operator==(const SpecLabels&, const SpecLabels&) = default;
 };
 SpecLabels LabelsOf(const JobSpec& spec);
-/// The pool for display: all pools that the job waits for, "a,b", until it runs in one of them.
+/// Returns the pool to display: the one in which the job runs; for a waiting job all pools that it may run in, "a,b".
 std::string PoolOf(const JobRecord& record, const SpecLabels& labels);
 
 /// The job's public id: "17", or "17_3" for an element of an array; never "17_[4-99]".
@@ -48,7 +48,8 @@ wire::JobInFull InFull(wire::JobDetail detail, const JobRecord& record, const Fi
 /// The present GPUs of a job with GPU fractions, as the keeper reported them last; a null `tenant` means that it is not
 /// there yet. Returns nullopt for a job with whole GPUs, or one that does not run.
 std::optional<wire::ShareView> ShareViewOf(const JobRecord& record, const wire::KeptTenant* tenant);
-/// Marks data of a disconnected node as old. `absence` is Controller::DisconnectReason; does nothing if it is empty.
+/// Marks the displayed data of a disconnected node as old. `absence` is the text of Controller::DisconnectReason; if it
+/// is empty, the node is connected and nothing is done.
 void MarkAbsent(const std::string& absence, std::string& state, std::string& note);
 wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, const wire::KeptTenant* tenant,
                               const GpuFacts& gpu);
@@ -56,17 +57,18 @@ wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, co
 std::string ShareSentences(const wire::ShareView& share);
 /// Returns " on GPU 1 for now (its guaranteed fraction is on GPU 0)"; empty if the tenant is on the host.
 std::string WhereItIs(const wire::ShareView& share);
-/// Returns a value from 0 to 1.
+/// Returns the fraction as a number from 0 to 1.
 double PartOfWhole(GpuShare share);
-/// For a job that is not final. `find` gives the names of the jobs that block it.
+/// Returns why a job waits or what it does; the job must not have ended. `find` gives the names of the jobs that block
+/// it.
 wire::WhyView WhyOf(const JobRecord& record, const core::Explanation& explanation, const Reason& reason,
                     const FindOutcome& find, Time now, std::optional<wire::ShareView> share = {});
 wire::WhyView WhyFinal(const JobRecord& record, const FindOutcome& find, Time now);
 /// All GPUs with their jobs. `now` is used for the age of foreign processes.
 std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation,
                                     const SharingSnapshot& shares, Time now);
-/// The number of GPUs that are free in the plan but used by GPU fractions beyond their request, until another job needs
-/// them.
+/// Returns the number of GPUs that count as free for new jobs, although jobs with GPU fractions use them beyond their
+/// request until another job needs them.
 int LentCount(const Controller& controller, const IdleGpus& idle, const SharingSnapshot& shares);
 wire::ErrorView ErrorViewOf(const Error& error);
 int HttpStatusOf(ErrorCode code);

@@ -11,10 +11,11 @@
 namespace divvy {
 
 /// How much of a job is shown to a caller.
-enum class JobShown { kNothing /* it has ended */, kUse, kAll /* including its own metrics */ };
+enum class JobShown { kNothing /* it has ended */, kUse, kAll /* also metrics that the job itself reports */ };
 
 using LatestSamples = std::map<samples::Subject, MetricStore::Newest>;
-/// The newest samples of connected nodes. Omits subjects that a node no longer reports while it still reports others.
+/// Returns the newest samples of connected nodes. Omits a GPU or job that its node did not report in the node's newest
+/// sample, because it is gone.
 LatestSamples KnownNow(const MetricStore& store, samples::Second now,
                        const std::function<bool(const std::string& node)>& is_there);
 

@@ -61,7 +61,7 @@ std::string RanOn(const JobRecord& record) {
          (record.node.empty() ? "" : " of " + record.node);
 }
 
-/// "Job 17 (train)", "Array 17 (train)".
+/// Returns the job as the subject of a sentence: "Job 17 (train)", "Array 17 (train)".
 std::string Subject(const JobRecord& record) {
   return (record.array_count > 0 ? "Array " : "Job ") + PublicId(record) +
          (record.name.empty() ? "" : " (" + WithoutControls(record.name) + ")");

@@ -18,14 +18,16 @@ namespace divvy {
 class WasteActor {
  public:
   using Park = std::function<void(const JobRecord& record, std::function<void(const Status&)> done)>;
-  /// All arguments must outlive this object. `park` parks a job with GPU fractions, on whichever node it runs.
+  /// All arguments must outlive this object. `park` moves the GPU memory of a job with GPU fractions to the host, on
+  /// whichever node the job runs.
   WasteActor(ControllerDriver& driver, WasteTracker& tracker, Notifier& notifier, Log& log, Park park)
       : driver_(driver), tracker_(tracker), notifier_(notifier), log_(log), park_(std::move(park)) {
     tracker_.ExpectPast();
   }
   ~WasteActor() { *is_alive_ = false; }
 
-  /// Schedules the judgement of each ended job for when all its samples have arrived.
+  /// Schedules, for each job that has ended, the search for waste in its run. It takes place when all samples of the
+  /// job have arrived.
   void OnDurable(const Effects& effects);
   /// Compares the samples of the jobs with the rules, and reports and acts on the waste that it finds. Call once a
   /// second.
@@ -41,7 +43,7 @@ class WasteActor {
   Notifier& notifier_;
   Log& log_;
   Park park_;
-  std::deque<std::pair<samples::Second, JobRecord>> ended_;  // When each job is to be judged, in that order.
+  std::deque<std::pair<samples::Second, JobRecord>> ended_;  // When each job is to be examined, in that order.
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };
 

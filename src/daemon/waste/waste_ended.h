@@ -19,8 +19,8 @@ using EndedFindings = std::function<void(const std::vector<wire::WasteFinding>&)
 /// Seconds after a job's end until an agent has sent all its samples.
 inline constexpr samples::Second kAllIsSeenAfter = 15;
 
-/// Computes and stores the findings, if the run is to be judged. `done` may be null. It is called on the loop's thread,
-/// now or later; all other arguments must live until then.
+/// Computes the findings about the job's last run and stores them, unless the run was too short (JudgesEnded). `done`
+/// may be null. It is called on the loop's thread, now or later; all other arguments must live until then.
 void FindEndedWaste(MetricStore& samples, const WasteTracker& tracker, const Controller& controller,
                     const JobRecord& record, samples::Second now, EndedFindings done);
 /// Returns the stored findings, or else computes them as FindEndedWaste does.

@@ -31,7 +31,7 @@ std::optional<double> At(const MetricStore::Answer& answer, const MetricStore::S
   return std::nullopt;
 }
 
-/// The value of this GPU; of the only series if `gpu` is below 0.
+/// Returns a metric's value for this GPU at this second; if `gpu` is below 0, that of the only series.
 std::optional<double> Shown(const MetricStore::Answer& answer, int gpu, Metric metric, samples::Second at) {
   for (const MetricStore::Series& series : answer.series) {
     if (gpu < 0 || series.subject.gpu == gpu) return At(answer, series, metric, at);

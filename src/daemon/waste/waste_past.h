@@ -1,5 +1,6 @@
-// Past samples for waste detection: of a running job from before the daemon's start, as the looks that would have been
-// taken; of an ended job, for each of its GPUs and its nodes.
+// Reads past samples for waste detection. For a running job, these are the samples from before the daemon's start,
+// converted to the looks (samples of a job, taken every ten seconds) that WasteTracker would have taken then. For an
+// ended job, they are the samples of each of its GPUs and nodes.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@ namespace divvy {
 struct WastePast {
   samples::JobUse use;  // The use of the run until now.
   std::vector<samples::WasteWatch::Look> looks;
-  // For each GPU, at most back to the start of the run; see samples::WasteWatch::Past.
+  // For each GPU, since when it has been idle, not before the start of the run; see samples::WasteWatch::Past.
   std::vector<samples::Second> idle_since;
 };
 
@@ -24,12 +25,13 @@ struct WastePast {
 /// PastQuestions, in the same order.
 std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                                                const samples::Range& range, samples::Second every);
-/// For each GPU, since when it was idle, up to the end of the range; 0: it was working. An idle period ends at a gap of
-/// more than a minute in which the job was not sampled or was paused. `answers` as in LooksOf.
+/// Returns for each GPU since when it had been idle at the end of the range; 0 if it was working then. Idle time does
+/// not reach back beyond a gap of more than a minute in which the job was not sampled or was paused. `answers` are as
+/// in LooksOf.
 std::vector<samples::Second> IdleSinceOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                                          const samples::Range& range);
-/// Questions about the GPUs and the node of each node allocation, and about the job itself. `own_node` is the name of
-/// the controller's own node in samples.
+/// Returns the questions to the metric store about all GPUs and nodes of the job, and about the job itself. `own_node`
+/// is the name of the controller's own node in samples.
 std::vector<MetricStore::Question> PastQuestions(const JobRecord& record, const std::string& own_node,
                                                  const samples::Range& range);
 

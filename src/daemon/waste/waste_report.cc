@@ -93,7 +93,8 @@ void CountNowAsRows(const std::vector<ReportedRun>& runs, const JobUses& uses, c
     if (firsts.contains(run.id)) of_firsts.emplace(run.id, &run);
   }
   for (wire::WastefulJob& job : report.now.jobs) {
-    // A job with earlier runs, or one that started before the period, has different totals in the two.
+    // The losses of a job with earlier runs, or one that started before the period, differ between `report.now` and the
+    // rows, so they are not replaced.
     if (!firsts.contains(job.id) || job.start_time < ToSeconds(stretch.since)) continue;
     RunHours all;
     double cost = 0;

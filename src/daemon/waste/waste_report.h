@@ -17,21 +17,23 @@
 
 namespace divvy {
 
-/// By the start of the period, and by job.
+/// How much each job has used, by the period's begin and by job.
 using JobUses = MetricStore::Uses;
 /// Returns the price of one hour on a GPU of this model. Null: GPUs have no prices.
 using PriceOfModel = std::function<double(const std::string& model)>;
 
-/// Reports the use of each run's own GPUs; for a GPU fraction, of that fraction without borrowed capacity. All runs of
-/// a job count. Each node of a run counts alike. By hour, `uses` must be per hour. By job, `rules` decide which losses
-/// are worth reporting.
+/// Reports how well runs used their own GPUs; for a GPU fraction, that fraction without borrowed capacity. All runs of
+/// a job count. The use of a run on several nodes is divided equally among the nodes. If the rows are hours, `uses`
+/// must be per hour. If the rows are jobs, `rules` decide which losses are worth reporting.
 wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
                               const ReportStretch& stretch, const PriceOfModel& price, const WasteRules& rules = {});
-/// Replaces the losses of the wasteful jobs in `report.now`, if this period covers them fully: they are then computed
-/// from the same samples, up to the same time, as the rows. `first_runs`: those jobs that run for the first time.
+/// Recomputes the losses of the jobs in `report.now`, which waste GPUs at present, if the report's period contains
+/// their whole runs. These losses then agree with the rows, because both are from the same samples up to the same time.
+/// `first_runs`: the jobs among them that run for the first time.
 void CountNowAsRows(const std::vector<ReportedRun>& runs, const JobUses& uses, const ReportStretch& stretch,
                     const PriceOfModel& price, const std::vector<JobId>& first_runs, wire::WasteReport& report);
-/// Adds findings to the rows by job: for running jobs from `report.now`, for ended ones as stored.
+/// Adds findings to the rows of a report by job: those in `report.now` for running jobs, the stored ones (`kept`) for
+/// ended jobs.
 void AddFindings(const std::vector<ReportedRun>& runs, const MetricStore::Kept& kept, wire::WasteReport& report);
 /// Returns the job's findings; none if it is not among those that waste GPUs.
 std::vector<wire::WasteFinding> FindingsNow(const wire::WasteAnswer& now, JobId job);

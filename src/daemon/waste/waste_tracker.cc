@@ -18,7 +18,7 @@ namespace {
 using samples::Metric;
 using samples::Of;
 
-/// How long after its start a daemon may meet jobs that ran before it.
+/// In seconds. Jobs that are first seen within this time after the daemon's start may have run before it.
 constexpr samples::Second kMeetsOldJobs = 120;
 
 samples::WasteShape ShapeOf(const JobRecord& record, const Controller& controller) {

@@ -1,5 +1,5 @@
 // Finds running jobs that waste their GPUs: compares the samples of each with the rules (samples/waste.h) every ten
-// seconds. Used on the loop's thread. Everything that a job was told, including warnings, is kept in the store. Samples
+// seconds. Used on the loop's thread. Reports and warnings about a job are kept in the store. Samples
 // of running jobs from before the daemon's start come from samples.db (waste_past.h), and so do the losses of ended
 // jobs.
 #pragma once
@@ -29,7 +29,7 @@ class WasteTracker {
   /// A job is queued again for waste at most this often. The next time it is also held, because it would repeat
   /// indefinitely.
   static constexpr std::int64_t kMostRequeues = 2;
-  static constexpr std::string_view kRow = "waste.job.";  // JOB: the store's key for what a job was told.
+  static constexpr std::string_view kRow = "waste.job.";  // The key of a row in the store is this and the job's id.
 
   /// The action that the job itself requests.
   using WishOf = std::function<WasteAction(const JobRecord& record)>;
@@ -37,8 +37,7 @@ class WasteTracker {
   WasteTracker(WasteRules rules, std::string own_node, WishOf wish = nullptr)
       : rules_(std::move(rules)), own_node_(std::move(own_node)), wish_(std::move(wish)) {}
 
-  /// An event for a job's history. Each kind of waste is reported once per run; there are also warnings, and the action
-  /// to take now.
+  /// Something to report about a job: a kind of waste (once per run), a warning, or an action to take now.
   struct News {
     JobId job;
     std::uint32_t attempt = 0;
@@ -49,37 +48,39 @@ class WasteTracker {
   };
   /// A row for the store; an empty text removes it.
   using Setting = std::pair<std::string, std::string>;
-  /// Call before the first look. Returns true if the key is one of ours.
+  /// Loads a row of the store. Call before the first look. Returns true if the key belongs to this class.
   bool LoadSetting(std::string_view key, std::string_view text);
   /// Returns the rows that have changed since the last call.
   std::vector<Setting> TakeSettings(const Controller& controller);
 
-  /// Call before the first look if stored samples can be read. Jobs that ran before that look are then examined only
-  /// after Resume has passed their stored samples. TakeUnknown returns each such job once.
+  /// Call before the first look if samples from before the daemon's start can be read. A job that ran before then is
+  /// examined only after Resume was called with its stored samples. TakeUnknown returns each such job once.
   void ExpectPast() { expects_past_ = true; }
   std::vector<JobRecord> TakeUnknown(const Controller& controller);
-  /// `use` is the run's use until now, `looks` its most recent samples in order of time, `idle_since` as in
-  /// samples::WasteWatch::Past. Does nothing for a run that is over.
+  /// Takes past samples of a running job. `use` is what the run has used until now, `looks` its most recent samples in
+  /// order of time, `idle_since` as in samples::WasteWatch::Past. Does nothing if the run is over.
   void Resume(const JobRecord& record, const samples::JobUse& use, const std::vector<samples::WasteWatch::Look>& looks,
               const std::vector<samples::Second>& idle_since = {});
   const std::string& own_node() const { return own_node_; }
-  /// How many seconds back looks are of use.
+  /// Returns how many seconds back samples matter for the rules.
   samples::Second LooksBack() const;
 
-  /// Examines every running job, unless the last look is too recent.
+  /// Examines every running job and returns what is to be reported. Does nothing within kEvery after the last call that
+  /// did.
   std::vector<News> Look(const Controller& controller, const MetricStore& samples, samples::Second now);
 
-  /// `news.action` was done, or could not be done.
+  /// Call when the action of `news` was done (`is_done`) or could not be done.
   void OnAction(const News& news, bool is_done, samples::Second now);
 
   wire::WasteAnswer View(const Controller& controller, samples::Second now) const;
 
-  /// Samples of a run count from this time: the end of the grace period after its start.
+  /// Returns the time from which samples of the run count: the end of the grace period after its start.
   samples::Second CountsFrom(const JobRecord& record) const;
   const WasteRules& rules() const { return rules_; }
   /// Returns true if the job's last run is over and was long enough to be judged.
   bool JudgesEnded(const JobRecord& record) const;
-  /// Returns findings about this ended job, with better requests, from the samples of its last run since CountsFrom.
+  /// Returns findings about the last run of an ended job, and the requests that would have been enough. `use` and
+  /// `detail` are from the samples since CountsFrom.
   std::vector<wire::WasteFinding> OfEnded(const JobRecord& record, const samples::JobUse& use,
                                           const samples::RunDetail& detail, const Controller& controller) const;
 
@@ -115,7 +116,8 @@ class WasteTracker {
   std::map<JobId, wire::KeptWaste> kept_;  // As stored.
 };
 
-/// Returns true if the job's GPU use is seen as one value per node, from its processes, because it holds GPU fractions.
+/// Returns true if the job holds GPU fractions. The samples then have one value for all GPUs of the job on a node,
+/// which comes from its processes.
 bool IsSeenAsOne(const JobRecord& record);
 /// The cost of these GPU-hours on the job's GPU model; nullopt if no prices are set.
 std::optional<double> CostOf(double gpu_hours, const JobRecord& record, const Controller& controller);

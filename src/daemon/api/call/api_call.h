@@ -24,12 +24,13 @@ struct ApiCall {
   bool is_on_node = false;       // True if the caller is a process of a job on an agent's node.
   bool is_at_page = false;       // True for a logged-in browser.
   bool is_plain = false;         // True for a browser on this machine, over plain HTTP.
-  Audit* audit = nullptr;        // Optional. Receives the result of the request.
-  Audit* refusals = nullptr;     // Optional. Receives only refusals (403), also of requests that change nothing.
+  Audit* audit = nullptr;        // Optional. The audit log that gets the result of the request; null for mere reads.
+  Audit* refusals = nullptr;     // Optional. The audit log that gets the result only if it is a refusal (403).
   const Clock* clock = nullptr;  // Set if `audit` or `refusals` is.
   JobPrivacy privacy = {};       // Decides what the caller sees of other users' jobs.
-  std::string age = {};          // Optional. How many seconds old the answer may be; see LeaseKeeper::may_act.
-  std::string asked = {};        // Optional. The body for the audit log, if it must differ from `request`.
+  // How many seconds old the state is that the answer shows; empty: it is the present one (see LeaseKeeper::may_act).
+  std::string age = {};
+  std::string asked = {};  // Optional. The body for the audit log, if it must differ from `request`.
 
   void Send(int status, std::string body) const {
     constexpr int kForbidden = 403;
@@ -68,7 +69,8 @@ void AnswerAfterCommit(ControllerDriver& driver, ApiCall& call, Message answer,
                      otherwise);
 }
 
-/// Refuses the call if `done` is an error; otherwise sends its text like AnswerAfterCommit.
+/// Answers a call for a change. If `done` is an error, refuses the call with it. Otherwise sends its text once all
+/// changes applied so far are durable, as AnswerAfterCommit does.
 void AnswerMessage(ControllerDriver& driver, ApiCall& call, const Result<std::string>& done);
 
 }  // namespace divvy

@@ -25,10 +25,10 @@ class CallReader {
  public:
   explicit CallReader(const ApiPorts& ports) : ports_(ports) {}
 
-  /// `read` runs on another thread, beside others, and may use only the store and LabelCache::OfStored. Takes the call
-  /// over.
+  /// Runs `read` on another thread, where it may use only the store and LabelCache::OfStored, and then the function
+  /// that it returns on the loop's thread, to answer the call. Moves from `call`.
   void Read(ApiCall& call, std::function<FinishCall()> read);
-  /// Runs at once on the loop's thread if `is_quick`.
+  /// Does the same. If `is_quick`, both functions run at once on the loop's thread.
   void ReadUnless(bool is_quick, ApiCall& call, std::function<FinishCall()> read);
 
  private:
@@ -37,7 +37,7 @@ class CallReader {
   std::uint64_t next_ = 1;
 };
 
-/// Used on the loop's thread only, except where a member allows others.
+/// The objects that all routes use. Used on the loop's thread only, except where a member allows other threads.
 struct ApiContext {
   ControllerDriver& driver;
   Node& node;

@@ -47,7 +47,7 @@ struct About {
 struct RemoteAccess {
   RemoteCallers callers;
   HostPort address;         // The address that other machines use; port 0: remote access is off.
-  std::string fingerprint;  // The fingerprint of our certificate.
+  std::string fingerprint;  // The fingerprint of this controller's certificate.
   /// Optional. The addresses of the cluster's other controllers, which have the same certificate.
   std::function<std::vector<HostPort>()> others = {};
 };
@@ -55,12 +55,14 @@ struct RemoteAccess {
 struct ApiPorts {
   std::function<std::string(std::int64_t uid)> user_name;
   std::function<void()> shut_down;
-  /// Returns start ticks, user and command of a live process, for ignore rules; nullopt if it does not exist.
+  /// Returns start time (in clock ticks), user and command of a live process, for the rules by which administrators
+  /// ignore processes on GPUs; nullopt if there is no such process.
   std::function<std::optional<IgnoredProcess>(std::int64_t pid)> look_up_process;
-  /// Runs `work` for this user on a thread that reads, and then the function that it returns on the loop's thread. A
-  /// user's work runs in order, and beside that of others (runtime/fair_workers.h).
+  /// Runs `work` for this user on a thread for slow reads, and then the function that it returns on the loop's thread.
+  /// The work of one user runs in order, and in parallel with that of other users (runtime/fair_workers.h).
   std::function<void(std::int64_t uid, std::function<std::function<void()>()> work)> read;
-  /// Optional. For team membership by group. May query the network, so results are cached for half a minute.
+  /// Optional. Returns true if a user is in a group, because teams may consist of groups. May query the network, so
+  /// results are cached for half a minute.
   Admins::IsInGroup is_in_group;
   /// Optional. Looks up a user that jobs can run as. Null: any name is accepted.
   std::function<std::optional<User>(const std::string& name)> find_user;

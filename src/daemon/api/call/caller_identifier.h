@@ -21,7 +21,7 @@ class CallerIdentifier {
 
   /// Fails with kPermissionDenied and a remedy if the caller is unknown, or has no right to requests of this kind.
   Result<Caller> Identify(const Peer& peer, const HttpRequest& request, Touches touches);
-  /// Returns the groups of the user among those that teams name.
+  /// Returns those groups of the user that are members of teams.
   std::vector<std::string> GroupsOf(const User& user);
 
  private:
@@ -33,8 +33,8 @@ class CallerIdentifier {
   const std::string& NameOf(std::int64_t uid);
 
   struct Groups {
-    std::vector<std::string> asked;
-    std::vector<std::string> of;
+    std::vector<std::string> asked;  // The groups that teams named at that time.
+    std::vector<std::string> of;     // Those among them that the user is in.
     Time at = kNoTime;
   };
   struct KeptName {

@@ -22,13 +22,13 @@ struct FoundJob {
   Status spec_read = {};  // Why Complete could not read `spec`.
 };
 
-/// Returns what the loop knows of the job. Complete reads the rest from the store.
+/// Returns what the controller has of the job in memory. Complete reads the rest from the store.
 FoundJob FindHere(ControllerDriver& driver, JobId id);
-/// Any thread. Fails if there is no such job, or with kUnreachable if the store cannot be read. A specification that
-/// cannot be read stays null.
+/// Fills in what `found` lacks from the store. May run on any thread. Fails if there is no such job, or with
+/// kUnreachable if the store cannot be read. If only the specification cannot be read, it stays null.
 Status Complete(Store& store, JobId id, FoundJob& found);
-/// The refusal of a call whose job was not found: `error` itself if the store cannot be reached, so that nobody takes
-/// the job for lost; otherwise "there is no job `word`".
+/// Returns the error for a call whose job was not found: "there is no job `word`"; but `error` itself if the store
+/// cannot be reached, so that nobody takes the job for lost.
 Error MissingJob(const Error& error, std::string_view word);
 /// Refuses a call with MissingJob if Complete failed (`done`) or left the specification null.
 FinishCall RefuseMissing(const Status& done, const FoundJob& found);
@@ -40,10 +40,10 @@ bool MaySee(const Caller& caller, const JobRecord& record);
 /// cases: leaders may not see the script, so the route that answers must remove it (see MaySee).
 std::shared_ptr<const JobSpec> VisibleSpec(const Controller& controller, const Caller& caller, const FoundJob& found);
 
-/// Finds live jobs only, without reading the store; for listings, which may be long.
+/// Returns a function that finds live jobs by id, without reading the store; for listings, which may be long.
 FindOutcome LiveNames(const Controller& controller);
-/// Calls StateReason; for a job on a lost node, adds whether its lease has ended there. `blockers` is shared by all
-/// jobs of a listing; null for a single job.
+/// Returns why the job is in its state (StateReason). For a job on a lost node, adds whether the node's lease has
+/// ended, so that the job no longer runs there. `blockers` is shared by all jobs of a listing; null for a single job.
 Reason ReasonNow(ControllerDriver& driver, AgentListener* listener, const JobRecord& record,
                  FirstBlockers* blockers = nullptr);
 /// Returns the present GPUs of a job with GPU fractions.

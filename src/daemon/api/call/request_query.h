@@ -9,7 +9,8 @@
 
 namespace divvy {
 
-/// Returns the whole number in parameter `name`, from 1 to `most`; `otherwise` if it is missing.
+/// Returns the whole number in parameter `name`, or `otherwise` if the request lacks this parameter. Fails unless it is
+/// from 1 to `most`.
 Result<std::int64_t> CountIn(const HttpRequest& request, const std::string& name, std::int64_t otherwise,
                              std::int64_t most);
 

@@ -13,12 +13,12 @@
 
 namespace divvy {
 
-/// The purpose of a POST.
+/// The effect of a POST request. GET requests only read.
 enum class RouteKind {
-  kChange,
-  kUnstored,  // A change of processes only: works while the database is away.
-  kQuestion,
-  kOwnJob,  // A job's report about itself, which needs no audit entry.
+  kChange,    // Changes something that is stored.
+  kUnstored,  // Changes only processes, so it works while the database cannot be reached.
+  kQuestion,  // Changes nothing; a POST because its parameters are in the body.
+  kOwnJob,    // A job's report about itself, which needs no audit entry.
 };
 
 class RouteTable {

@@ -43,7 +43,7 @@ std::string NameIn(std::string_view host) {
   return ToLower(address->host);
 }
 
-/// An IP address cannot be bound to another name by DNS.
+/// Returns true for an IP address, which an attacker's DNS name cannot stand for.
 bool IsAddress(std::string_view name) {
   return name.find(':') != std::string_view::npos ||
          (!name.empty() && name.find_first_not_of("0123456789.") == std::string_view::npos);

@@ -42,8 +42,9 @@ class UiAuth {
   UiAuth(ControllerDriver& driver, UiSessions& sessions, std::shared_ptr<RemoteAccess> remote,
          std::shared_ptr<Audit> audit, Wishes wishes, Ports ports);
 
-  /// Call at the daemon's start. Listens where divvy.toml says, or at the port that browsers have bookmarked. Ends the
-  /// sessions over plain HTTP, unless the port was held without interruption since they were started.
+  /// Call at the daemon's start. Listens where divvy.toml says, or at the port of the last start, which browsers have
+  /// bookmarked. Ends the sessions over plain HTTP, unless the service manager kept the port since they were started,
+  /// so that no other process can have received their secrets.
   Status Open();
 
   /// Handles page files, login and logout, and refuses requests that fail the checks. Returns true if it has taken the

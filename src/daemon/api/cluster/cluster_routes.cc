@@ -75,8 +75,8 @@ void ClusterRoutes::Shutdown(ApiCall& call) {
   if (!call.caller.is_admin)
     return call.Refuse(
         PermissionDenied("ending the daemon takes an administrator; " + call.caller.user.name + " is not one"));
-  // Also on a full disk: changes that could not be stored were not acknowledged. Nor does a commit whose outcome is
-  // unknown keep the daemon from ending: the next one reads it.
+  // The daemon ends even if changes cannot be stored, as on a full disk, because they were not acknowledged; and even
+  // if the outcome of a commit is unknown, because the next daemon reads it from the store.
   driver_.store().StopWaiting();
   driver_.AfterCommit(
       [this, call = std::make_shared<ApiCall>(std::move(call))](const Status&) {

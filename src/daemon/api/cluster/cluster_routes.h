@@ -1,4 +1,5 @@
-// The daemon, its GPUs, and runs that the store does not know.
+// Routes for the daemon's status and shutdown, for GPUs, and for runs that were found on nodes and are not in the
+// store.
 #pragma once
 
 #include <string>

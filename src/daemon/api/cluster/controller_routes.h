@@ -1,4 +1,4 @@
-// The controllers of a cluster: which of them leads, and handing over.
+// Routes that list the controllers of a cluster, of which one leads, and let the leader step down.
 #pragma once
 
 #include "daemon/api/call/api_context.h"

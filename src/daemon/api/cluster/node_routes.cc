@@ -182,7 +182,7 @@ void NodeRoutes::Pools(ApiCall& call) {
   call.Answer(views);
 }
 
-// Changes none if a name is unknown. If a node refuses the change, those named before it stay changed.
+// Changes no node if one of the names is unknown. If a node refuses the change, the nodes named before it stay changed.
 void NodeRoutes::ChangeNodes(ApiCall& call, const NodeChange& change) {
   const auto request = wire::Decode<wire::NodeRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());

@@ -1,4 +1,4 @@
-// Nodes and pools: what they are, and changes by administrators.
+// Routes that list nodes and pools, and let administrators change nodes.
 #pragma once
 
 #include <functional>

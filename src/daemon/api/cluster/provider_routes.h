@@ -1,4 +1,4 @@
-// Providers of nodes.
+// Routes for providers of nodes (such as clouds), for administrators.
 #pragma once
 
 #include "daemon/api/call/api_context.h"

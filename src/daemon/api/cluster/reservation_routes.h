@@ -1,4 +1,4 @@
-// Advance reservations.
+// Routes for advance reservations: listing, making and cancelling them.
 #pragma once
 
 #include "daemon/api/call/api_context.h"

@@ -1,4 +1,4 @@
-// Teams: their members, their usage, and changes by administrators.
+// Routes for teams: their members and usage, and changes by administrators.
 #pragma once
 
 #include "daemon/api/call/api_context.h"

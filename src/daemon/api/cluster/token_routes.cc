@@ -11,7 +11,7 @@
 namespace divvy {
 namespace {
 
-/// A longer lifetime means no expiry.
+/// In seconds. A token with a longer lifetime never expires.
 constexpr double kLongestLife = 100.0 * 365 * 24 * 3600;
 constexpr std::int64_t kMostUses = 10'000;
 /// How long an expired token is still distinguished from an unknown one.

@@ -1,4 +1,4 @@
-// Tokens of callers on other machines.
+// Routes for tokens, with which users on other machines authenticate.
 #pragma once
 
 #include "daemon/api/call/api_context.h"

@@ -152,7 +152,8 @@ void FractionRoutes::ActOnPortions(ApiCall& call, const std::string& action) {
       count();
       continue;
     }
-    // The keeper decides in any case, because it knows the present place.
+    // The request is sent to the keeper even if the job seems to be there already, because only the keeper knows the
+    // present GPUs for certain.
     const bool was_there =
         (action == "move" && IsThere(**record, to)) || (action == "wake" && FindOnGpu(**record) != nullptr);
     ActOnTenant(**record, action, to, [act, i, count, wanted = request->to, was_there](const Status& done) {

@@ -1,4 +1,4 @@
-// Jobs with GPU fractions: changing their sizes, and actions on the tenants.
+// Routes for jobs with GPU fractions: changing the sizes of fractions; parking, waking and moving such jobs (tenants).
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ class FractionRoutes {
   void MovePortions(ApiCall& call);
   void SettlePortions(const std::shared_ptr<ApiCall>& call, const std::shared_ptr<PortionAct>& act);
   void ActOnPortions(ApiCall& call, const std::string& action);
-  /// Returns the job's tenant if it is on its GPUs, neither parked nor on its way; null otherwise.
+  /// Returns the state of the job on its GPUs; null while its GPU memory is parked on the host, or is being moved.
   const wire::KeptTenant* FindOnGpu(const JobRecord& record) const;
   /// Returns true if the job is on exactly these GPUs, in this order.
   bool IsThere(const JobRecord& record, const std::vector<int>& to) const;

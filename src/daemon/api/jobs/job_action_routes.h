@@ -1,4 +1,4 @@
-// Changes jobs: actions on selected jobs, and reports of running jobs about themselves.
+// Routes that change jobs: actions on selected jobs, and reports of running jobs about themselves.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class JobActionRoutes {
 
  private:
   using Action = std::function<Result<std::string>(JobId id, const wire::ActionRequest& request, const Caller& caller)>;
-  /// The action for a job that has ended. Without it such a job is refused.
+  /// The action for a selected job that has ended. A null function means that such a job is refused.
   using ActionOnEnded = std::function<Result<std::string>(const JobRecord& ended, const wire::ActionRequest& request,
                                                           const Caller& caller)>;
   void Act(ApiCall& call, const Action& action, const ActionOnEnded& on_ended = {});

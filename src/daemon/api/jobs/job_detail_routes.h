@@ -1,4 +1,4 @@
-// Everything about one job: its description, output, environment, elements and steps, and why it waits.
+// Routes that show one job: its description, output, environment, array elements and steps, and why it waits.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,8 @@ class JobDetailRoutes {
  public:
   JobDetailRoutes(ApiContext& api, RouteTable& table);
 
-  /// Sets the function that returns what other parts know about a job, for "why"; it may return an empty text.
+  /// Sets a function that returns a note about a job for `divvy why`, or an empty text. Services use it for their
+  /// replicas.
   void SetNotes(std::function<std::string(JobId job)> note_of) { note_of_ = std::move(note_of); }
 
  private:

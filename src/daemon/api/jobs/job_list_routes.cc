@@ -13,7 +13,7 @@
 namespace divvy {
 namespace {
 
-// About 20 ms on the loop.
+// Reading the labels of this many jobs takes about 20 ms on the event loop.
 constexpr std::int64_t kLabelsReadAtOnce = 1000;
 
 wire::JobSelector SelectorOf(const HttpRequest& request) {
@@ -166,7 +166,7 @@ void JobListRoutes::AnswerJobs(ApiCall& call, const wire::JobSelector& select, b
     if (record.ended >= filter->since && Passes(record, select, call.caller) && labels_.Passes(record, select))
       listing.ended.push_back(std::move(record));
   }
-  // The store has no labels, so more rows are read than shown.
+  // The store cannot filter by labels, so more rows are read than shown.
   const bool wants_labels = !select.pools.empty() || !select.accounts.empty() || !select.qos.empty();
   if (listing.room && !wants_labels) listing.filter.limit = *listing.room + listing.ended.size() + listing.views.size();
   api_.reader.Read(call, [this, listing = std::move(listing)]() mutable { return ReadListing(listing); });

@@ -1,5 +1,5 @@
-// Lists jobs. Live jobs are answered from the controller at once. The store may hold a million jobs: it is read, and
-// converted to text, on a thread that reads, so that other requests do not wait.
+// Routes that list jobs. Live jobs come from the controller's memory at once. The store may hold a million jobs, so it
+// is read, and converted to text, on another thread, so that other requests do not wait.
 #pragma once
 
 #include <map>
@@ -22,7 +22,8 @@ class JobListRoutes {
 
   void Select(ApiCall& call);
   void List(ApiCall& call);
-  /// `has_labels`: all unknown labels of live jobs were read just now.
+  /// Answers with the selected jobs. `has_labels`: all labels of live jobs that were not cached have just been read, so
+  /// that filtering by labels needs no reads.
   void AnswerJobs(ApiCall& call, const wire::JobSelector& select, bool has_labels = false);
   void AnswerNamed(ApiCall& call, const wire::JobSelector& select);
   FinishCall ReadListing(Listing& listing);

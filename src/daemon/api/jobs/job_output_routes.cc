@@ -27,7 +27,8 @@ std::string ClockText(Time time) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts)};
 }
 
-/// The reason why the output cannot be read now. `heard` is the time of the last sign of life.
+/// Returns the error for output that cannot be read now, because its node is disconnected. `heard` is when the node was
+/// last heard from.
 Error Away(const std::string& node, Time heard) {
   const std::string since =
       heard == kNoTime ? " has not been heard from since the controller began" : " is away since " + ClockText(heard);
@@ -80,7 +81,7 @@ wire::AgentQuestion QuestionOf(const JobRecord& record, const JobSpec& spec, boo
 std::optional<std::string> MachineOf(const JobRecord& record, std::span<const Batch::HistoryLine> history,
                                      const Scheduler& cluster) {
   const bool waits = IsWaiting(record.state);
-  if (record.array_count > 0) return std::nullopt;  // Its elements have their own files.
+  if (record.array_count > 0) return std::nullopt;  // Each element of an array has its own files.
   // If the history holds this run as an earlier one, the job waits for its next run, or was cancelled while waiting.
   for (const Batch::HistoryLine& line : history) {
     const auto run = ReadRunLine(line.text);

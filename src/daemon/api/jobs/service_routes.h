@@ -1,4 +1,4 @@
-// Services: sets of replicas behind one port, scaled by load.
+// Routes for services. A service is a set of replicas (jobs) behind one port, scaled by load.
 #pragma once
 
 #include <memory>
@@ -29,10 +29,10 @@ class ServiceRoutes {
   void Promote(ApiCall& call);
   void RollBack(ApiCall& call);
   void Delete(ApiCall& call);
-  /// The services; refuses the call if there are none here.
+  /// Returns the object that manages services. If this daemon runs no services, refuses the call and returns null.
   ServiceHost* Find(ApiCall& call) const;
-  /// Decodes the body, completes and checks its specification, and that a replica could run.
-  /// `owner`: of the service; the caller may be an administrator.
+  /// Decodes the body of a request, completes and checks the specification in it, and checks that a replica could run.
+  /// `owner` is the service's owner, whereas the caller may be an administrator.
   Result<wire::ServiceDefinition> Read(ApiCall& call, const Caller& owner) const;
 
   ApiContext& api_;

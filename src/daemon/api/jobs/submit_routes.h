@@ -1,4 +1,4 @@
-// Submits jobs, arrays and sweeps, and forecasts their start.
+// Routes that submit jobs, arrays and sweeps, and forecast when they would start.
 #pragma once
 
 #include "daemon/api/call/api_context.h"
@@ -17,9 +17,9 @@ class SubmitRoutes {
 
  private:
   void Submit(ApiCall& call);
-  /// Submits when the rate limit allows it (UserLoads).
+  /// Submits now, or as soon as the limit on the user's submissions per second allows it (UserLoads).
   void TakeSubmission(ApiCall& call);
-  /// Answers a submission that was made before, with the same key.
+  /// Answers a repeated submission, whose key is that of an earlier one, with the earlier job.
   void AnswerAgain(ApiCall& call, JobId job, std::int64_t count);
   void AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t elements, wire::SubmitAnswer answer);
 

@@ -1,5 +1,5 @@
-// Sweeps: lists, one with its trials, and parameters that an optimiser chooses. A sweep is submitted and cancelled as
-// the array that it is.
+// Routes for hyperparameter sweeps: they list sweeps, show one with its trials, and take parameters that an external
+// optimiser chooses. A sweep is a job array, and is submitted and cancelled as such.
 #pragma once
 
 #include "daemon/api/call/api_context.h"
@@ -16,7 +16,7 @@ class SweepRoutes {
   void Show(ApiCall& call);
   void Tell(ApiCall& call);
   bool MaySeeSweep(const Caller& caller, const Sweep& sweep) const;
-  /// The sweep that the path names; refuses the call if there is none.
+  /// Returns the sweep that the request's path names. If there is none, refuses the call and returns null.
   const Sweep* Find(ApiCall& call) const;
 
   ApiContext& api_;

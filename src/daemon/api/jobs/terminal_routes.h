@@ -1,5 +1,6 @@
-// The callers of foreground jobs, which wait at their terminals; terminals that join a running job; and steps that are
-// started in a job from outside. The job may run on this node or on an agent's node.
+// Routes for clients that stay connected to a job: `divvy run`, which waits for its foreground job; terminals that
+// attach to a running job; and clients outside a job that start steps in it. The job may run on this node or on an
+// agent's node.
 #pragma once
 
 #include <functional>
@@ -12,20 +13,21 @@
 
 namespace divvy {
 
-/// Checks each descriptor of a request with CheckPassedStream: its caller's three streams, then a relay for each
-/// (remote_streams.h explains relays). `uid` is the caller's. `has_terminal`: the job has a terminal, so not the job
-/// but its supervisor reads and writes the streams.
+/// Checks that the file descriptors which a caller has passed are safe to use (CheckPassedStream): the caller's three
+/// streams, and then a relay for each (remote_streams.h explains relays). `uid` is the caller's. `has_terminal`: the
+/// job has a terminal, so the job's supervisor and not the job reads and writes the streams.
 Status CheckCallersStreams(const PassedFds& passed, bool has_terminal, std::int64_t uid);
 
 class TerminalRoutes {
  public:
   TerminalRoutes(ApiContext& api, RouteTable& table);
 
-  /// Keeps the streams that a foreground job's caller passed: three streams, and a relay of each if the caller pumps
-  /// them (remote_streams.h).
+  /// Keeps the file descriptors that a foreground job's caller has passed: its three streams, and a relay for each if
+  /// the caller can copy the streams' bytes itself (remote_streams.h). `had`: for a caller that reconnects, what it has
+  /// received before.
   Status KeepCaller(JobId id, PassedFds& fds, const RemoteStreams::Had& had = std::nullopt);
   void DropCaller(JobId id);
-  /// The caller of this foreground job, which was just submitted, is about to wait for it.
+  /// Call when a foreground job was submitted. Its caller will soon send the request that waits for the job.
   void ExpectCaller(JobId id);
 
  private:

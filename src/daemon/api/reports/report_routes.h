@@ -1,4 +1,5 @@
-// Reports: the store's history, read outside the loop, and what was learned from it.
+// Routes for reports: usage, fairness and shares, computed from the store's history on another thread; and what the
+// scheduler has learned from that history (run times, speeds).
 #pragma once
 
 #include "daemon/api/call/api_context.h"

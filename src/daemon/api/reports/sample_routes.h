@@ -1,4 +1,5 @@
-// Usage samples: present, past, and as a stream; and the stream of changes.
+// Routes for usage samples: the present ones, past ones, a stream of them, and metrics for scrapers; and the stream of
+// events.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,9 @@ class SampleRoutes {
  public:
   SampleRoutes(ApiContext& api, RouteTable& table);
 
-  /// Adds metrics of other parts (MetricsAbout::add_others).
+  /// Sets a function that adds metrics of other components to GET /metrics (MetricsAbout::add_others).
   void SetOtherMetrics(std::function<void(wire::Exposition&)> add) { add_others_ = std::move(add); }
-  /// The samples of another second have arrived.
+  /// Call when the samples of another second have arrived: sends them to clients that watch.
   void OnSecond();
   /// Returns true while a client watches samples.
   bool is_watched() const;

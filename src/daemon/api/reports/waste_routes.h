@@ -1,4 +1,4 @@
-// Jobs that waste GPUs now, and losses over a period.
+// Routes for waste: the jobs that waste GPUs now, and the GPU time that was lost over a period.
 #pragma once
 
 #include <vector>

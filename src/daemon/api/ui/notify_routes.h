@@ -1,4 +1,4 @@
-// Notifications: a user's own receivers, and for administrators those of divvy.toml.
+// Routes for receivers of notifications: those of the user, and for administrators also those of divvy.toml.
 #pragma once
 
 #include "daemon/api/call/api_context.h"

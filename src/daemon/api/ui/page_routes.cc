@@ -20,7 +20,7 @@ constexpr std::int64_t kUsualLines = 500;
 constexpr std::int64_t kMostLines = 5'000;
 constexpr std::int64_t kUsualStarts = 5'000;
 constexpr std::int64_t kMostStarts = 100'000;
-/// A short limit, since the loop serves others as well.
+/// The time limit for computing estimated starts, short because the event loop serves no other request meanwhile.
 constexpr auto kStartsTakeAtMost = std::chrono::milliseconds(15);
 
 }  // namespace

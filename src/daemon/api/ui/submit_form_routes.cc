@@ -79,7 +79,7 @@ void SubmitFormRoutes::Again(ApiCall& call) {
                          });
 }
 
-// Both may take a while for a long text.
+// Parsing and formatting may take a while for a long text, so they run on another thread.
 void SubmitFormRoutes::Words(ApiCall& call) {
   auto question = wire::Decode<wire::WordsQuestion>(call.request.body);
   if (!question) return call.Refuse(question.error());
@@ -102,7 +102,7 @@ void SubmitFormRoutes::Script(ApiCall& call) {
 void SubmitFormRoutes::Valohai(ApiCall& call) {
   auto question = wire::Decode<wire::ValohaiQuestion>(call.request.body);
   if (!question) return call.Refuse(question.error());
-  // The checks compare names with each other, and others wait meanwhile.
+  // The checks compare all names in the text with each other, which takes long for a long text.
   constexpr std::size_t kMostText = 128 << 10;
   if (question->text.size() > kMostText) {
     return call.Refuse(InvalidArgument("the file has " + std::to_string(question->text.size()) +

@@ -1,5 +1,5 @@
-// The page's submit form besides POST /v1/jobs: resubmitting a job, parsing a script or a valohai.yaml, and the
-// equivalent command line.
+// Routes for the submit form of the web page: they return the form for resubmitting a job, parse a script or a
+// valohai.yaml, and return the equivalent command line. The form itself is submitted with POST /v1/jobs.
 #pragma once
 
 #include "daemon/api/call/api_context.h"
