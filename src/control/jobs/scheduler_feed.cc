@@ -114,7 +114,7 @@ void SchedulerFeed::SetKeptNodes(std::map<std::string, KeptNode> nodes) {
   kept_nodes_ = std::move(nodes);
   for (const auto& [id, record] : jobs_.live()) {
     if (scheduler_.waiting(id) == nullptr || (!concerns_all && IsParkable(record))) continue;
-    // What was nominated for a job stays its own.
+    // Resources that were nominated for a job stay its own.
     if (!scheduler_.IsNominated(id)) Put(record);
   }
 }

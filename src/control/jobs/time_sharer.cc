@@ -465,7 +465,7 @@ void TimeSharer::Leave(JobRecord& record, Displacement& state, JobId by, Time no
   effects_.Announce(record);
 }
 
-// What it has lost so far does not count.
+// The time that the job has lost so far does not count.
 void TimeSharer::ExtendLimit(JobRecord& record, Displacement& state, Time now) {
   const Duration lost = ViewOf(record, state, now).lost;
   const Duration more = lost - std::exchange(state.in_limit, lost);

@@ -85,7 +85,7 @@ void NodeShares::AskState(JobId job, bool is_refused) {
     // The keeper does not know it, as one of an earlier release.
     Holder& holder = at->second;
     if (holder.why.empty()) holder.why = "the keeper of shared GPUs does not know it";
-    // What it may use is not known, so the GPUs that it should have taken are not said to be its own.
+    // Nobody knows which GPUs the job may use, so those that it should have taken are not reported as its own.
     const Presence presence = is_refused ? Presence::kAway : Presence::kHere;
     Report(holder, {job, holder.attempt, presence, is_refused ? GpuSet() : holder.gpus, false, holder.why});
   });

@@ -20,7 +20,9 @@ constexpr std::size_t kMostText = std::size_t{1} << 20;
 using SealKey = std::array<unsigned char, EVP_MAX_MD_SIZE>;
 using Cipher = std::unique_ptr<EVP_CIPHER_CTX, decltype(&::EVP_CIPHER_CTX_free)>;
 
-unsigned char* OctetsAt(std::string& text, std::size_t at) { return reinterpret_cast<unsigned char*>(text.data() + at); }
+unsigned char* OctetsAt(std::string& text, std::size_t at) {
+  return reinterpret_cast<unsigned char*>(text.data() + at);
+}
 const unsigned char* BytesOf(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
 
 SealKey SealKeyOf(std::string_view secret, std::string_view purpose) {
@@ -44,8 +46,8 @@ Result<std::string> SealText(std::string_view secret, std::string_view purpose, 
   const bool is_sealed =
       cipher != nullptr && ::RAND_bytes(OctetsAt(sealed, 0), kNonce) == 1 &&
       ::EVP_EncryptInit_ex(cipher.get(), ::EVP_aes_256_gcm(), nullptr, key.data(), OctetsAt(sealed, 0)) == 1 &&
-      ::EVP_EncryptUpdate(cipher.get(), OctetsAt(sealed, kNonce), &size, BytesOf(text), static_cast<int>(text.size())) ==
-          1 &&
+      ::EVP_EncryptUpdate(cipher.get(), OctetsAt(sealed, kNonce), &size, BytesOf(text),
+                          static_cast<int>(text.size())) == 1 &&
       ::EVP_EncryptFinal_ex(cipher.get(), OctetsAt(sealed, kNonce + text.size()), &size) == 1 &&
       ::EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_GET_TAG, kTag, OctetsAt(sealed, kNonce + text.size())) == 1;
   ::OPENSSL_cleanse(key.data(), key.size());
@@ -68,7 +70,8 @@ Result<std::string> OpenText(std::string_view secret, std::string_view purpose, 
   const bool is_open =
       cipher != nullptr &&
       ::EVP_DecryptInit_ex(cipher.get(), ::EVP_aes_256_gcm(), nullptr, key.data(), OctetsAt(bytes, 0)) == 1 &&
-      ::EVP_DecryptUpdate(cipher.get(), OctetsAt(text, 0), &size, OctetsAt(bytes, kNonce), static_cast<int>(length)) == 1 &&
+      ::EVP_DecryptUpdate(cipher.get(), OctetsAt(text, 0), &size, OctetsAt(bytes, kNonce), static_cast<int>(length)) ==
+          1 &&
       ::EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_SET_TAG, kTag, OctetsAt(bytes, kNonce + length)) == 1 &&
       ::EVP_DecryptFinal_ex(cipher.get(), OctetsAt(text, length), &size) == 1;
   ::OPENSSL_cleanse(key.data(), key.size());
