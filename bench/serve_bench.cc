@@ -16,6 +16,8 @@
 //   serve_bench process PID SECONDS                  -> MiB resident, percent of one CPU over SECONDS
 //
 // In COMMAND, "{job}" becomes bench/stamp with the file that it writes to, "{n}" becomes COUNT and "{last}" COUNT - 1.
+// The FILE of handover must exist: jobs that ran `bench/stamp FILE MILLISECONDS` have written to it when each began and
+// ended, and on which GPU.
 // Commands get /dev/null as input and output. This is not a test: slow results do not fail.
 #include <dirent.h>
 #include <fcntl.h>

@@ -16,7 +16,8 @@ void HandYield(unsigned device);
 /// memory that the program's pools have released.
 void StartWorkers();
 
-/// Forgets all queued orders. Call this in the child of a fork.
+/// Forgets the keeper's orders that this process has queued (Hand, HandYield). Call this in the child of a fork, which
+/// does not have the threads that carry them out.
 void ForgetQueuedTasks();
 
 }  // namespace divvy::interpose

@@ -62,7 +62,7 @@ class StandbyReadsTest : public testing::Test {
     copy->remote = std::make_shared<RemoteAccess>(RemoteAccess{RemoteCallers(copy->tokens, AnyUser), {}, ""});
     ApiPorts ports;
     ports.user_name = [](std::int64_t) { return "ada"; };
-    ports.read = [](const std::function<std::function<void()>()>& work) { work()(); };
+    ports.read = [](std::int64_t, const std::function<std::function<void()>()>& work) { work()(); };
     ports.remote = copy->remote;
     ports.agents = copy->nodes;
     Admins admins({}, [](const User&, const std::string&) { return false; });

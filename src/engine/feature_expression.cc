@@ -148,8 +148,8 @@ class WishReader {
     const bool is_chain = term.kind == FeatureTerm::Kind::kAnd && term.nodes == 0 && !term.is_bracketed;
     if (!is_chain) DIVVY_CHECK(Add(term));
     for (std::size_t i = 0; is_chain && i < term.parts.size(); ++i) DIVVY_CHECK(Add(term.parts[i]));
-    // The numbers of alternatives of these conditions multiply, because the caller combines the conditions for one
-    // task.
+    // The node of a task may have to satisfy `all`, one condition of `counted` and one of `alike` together. The caller
+    // combines these into one condition, whose number of alternatives can be the product of theirs.
     std::size_t counted = 1;
     std::size_t alike = 1;
     for (const FeatureWish::Counted& one : wish_.counted) counted = std::max(counted, Options(one.condition));

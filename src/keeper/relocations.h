@@ -30,8 +30,8 @@ class Relocations {
   void CarryOut(ManagedTenant& kept, const sharing::IssuedAction& issued);
   void OnCame(ManagedTenant& kept, Slot slot);
   void OnGone(ManagedTenant& kept, Slot slot);
-  /// Brings the tenant's processes back to its GPUs if the earlier keeper ended while it moved them. Waits until each
-  /// of them has connected to this keeper or ended.
+  /// For a tenant that the earlier keeper was moving when it ended: starts to bring the tenant's processes back to its
+  /// GPUs. Does nothing as long as one of them has neither connected to this keeper nor ended; call it again then.
   void BringBack(ManagedTenant& kept);
   /// If a move has damaged the tenant's memory and its processes have ended, lets the tenant continue without that
   /// memory.

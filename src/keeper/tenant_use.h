@@ -19,8 +19,8 @@ class TenantUse {
   void OnSights(const std::vector<GpuSight>& sights);
   /// Sets which processes on the GPUs belong to which tenant, as the node's daemon or agent reports it.
   void SetProcesses(const std::vector<wire::KeeperProcess>& processes);
-  /// Sets how much memory to assume, beyond its own allocations, for each process of the tenant that the driver has not
-  /// reported yet.
+  /// Tells the Tenant object how much memory each process of the tenant is assumed to use on a GPU beyond its own
+  /// allocations. This holds until the driver has reported the process.
   void ExpectResiduals(const ManagedTenant& kept) const;
   /// Reports the tenant's memory in use to the planner, unless the tenant is parked or moving.
   void RefreshUse(ManagedTenant& kept);

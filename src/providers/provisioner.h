@@ -142,7 +142,8 @@ class Provisioner {
     std::vector<Call> calls;
     std::vector<NodeAct> acts;
   };
-  /// Returns what the caller must do now: first make the rows durable, then perform the calls and acts.
+  /// Returns what the caller must do now: first store the settings in `rows` durably, then make the `calls` to the
+  /// providers and carry out the `acts`, which change joined nodes in the controller (NodeAct).
   Step TakeStep(Time now);
   /// Returns the time at which TakeStep must be called if nothing else happens before.
   Time next_wakeup() const { return wakeup_; }

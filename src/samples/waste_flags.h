@@ -40,9 +40,12 @@ std::string LessFlags(const WasteShape& shape, double use, double memory_peak);
 /// has or uses.
 std::string CoreFlags(const WasteShape& shape, double used);
 
-/// Returns true if a job that requested no cores, and may use all idle ones, finds none idle. A job that hardly
-/// computes is not considered to wait for them. `cores`: cores that it keeps busy; `machine_cpus`: see
-/// WasteWatch::Look.
+/// Returns true if a job waits for CPUs because almost all cores of its node are busy (kCoresAreBusy). Call it only for
+/// a job that requested no cores, and so may use all idle ones. Returns false for a job that hardly computes: one that
+/// keeps less than one core busy, or less than half of its fair share (WasteShape::cpus_fair).
+/// `cores`: cores that the job keeps busy per node. `machine_cpus`: the fraction (0..1) of the node's cores that all
+/// processes together keep busy; with several nodes, that of the least busy node. Returns false if it is nullopt
+/// (unknown).
 bool IsBoundByMachine(const WasteShape& shape, double cores, std::optional<double> machine_cpus);
 
 /// Returns e.g. "all 64 cores of its node".

@@ -20,7 +20,7 @@ class WasteSteps {
   /// Returns what is due now: nothing, a warning, or the action. Call this in order of time. `is_wasteful`: there is a
   /// finding that leads to an action. With `action` kNone nothing is ever due.
   Due Look(bool is_wasteful, WasteAction action, const WasteRules& rules, Second now);
-  /// Reports whether the due action succeeded.
+  /// Call when the action that Look returned as due (kAction, not a warning) has been tried. `is_done`: it succeeded.
   void OnAction(bool is_done, const WasteRules& rules, Second now);
 
   /// State that is kept across restarts of the daemon.

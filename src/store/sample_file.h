@@ -43,7 +43,8 @@ class SampleFile {
   Status ForEach(std::int64_t step, std::int64_t since, const std::function<void(const SampleBlock& block)>& take);
   /// Subjects that start with `prefix`, sorted.
   Result<std::vector<std::string>> Subjects(std::string_view prefix);
-  /// Removes the blocks of this step that end before `before`.
+  /// Removes the blocks that have `step` seconds per point (SampleBlock::step) and end before `before` (seconds since
+  /// 1970).
   Status DropOlder(std::int64_t step, std::int64_t before);
   /// Drops the oldest blocks, the finest step first, until the content is no larger than `most`.
   Status Bound(Bytes most);

@@ -171,7 +171,8 @@ divvy serve delete metric >/dev/null
 # A replica with GPU memory is parked when it is idle, and the first request wakes it. The other services answer.
 divvy serve create parks --replicas 0..1 --idle 2s --down-delay 1s --gpus 0.5 --wake-within 30s -- $replica --vram 200000000 >/dev/null
 url=$(url_of parks)
-expect 200 "$(curl -s -m 60 -o answer -w '%{http_code}' "$url")" "the first request to a service with a GPU"
+# The front opens the port up to two seconds after its last change.
+expect 200 "$(curl -s -m 60 --retry 10 --retry-delay 1 --retry-connrefused -o answer -w '%{http_code}' "$url")" "the first request to a service with a GPU"
 WAIT_S=60 wait_for "a parked replica" service_is parks state parked
 job=$(divvy serve show parks --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["replicas"][0]["job"])')
 divvy why "$job" | grep -q "parked" || fail "why says: $(divvy why "$job")"

@@ -35,8 +35,9 @@ Purchase Cheapest(const JobClass& job, const std::vector<double>& price) {
   Purchase best;
   bool has_best = false;
   const auto offer = [&](const Purchase& purchase) {
-    // Among purchases of equal cost, the one with the steepest cost just below this level lies on the lower hull. The
-    // others only touch it here, and Newton's step with their slope would go too far.
+    // Several mixes of GPU types (purchases) may reach the job's level at the same cost. Keep the one with the largest
+    // slope (the change of the cost per unit of level), because it is also the cheapest just below this level.
+    // SettleSome() lowers the level by Newton's method; with a smaller slope its step would be too long.
     const double slack = 1e-12 * purchase.cost;
     if (has_best && purchase.cost > best.cost + slack) return;
     if (has_best && purchase.cost >= best.cost - slack && purchase.slope <= best.slope) return;

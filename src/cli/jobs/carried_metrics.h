@@ -56,7 +56,8 @@ class CarriedMetrics {
 
   /// Call on the thread that copies the stream.
   void Read(std::string_view bytes);
-  /// Call when the job has received its id. Numbers that were read earlier are kept and reported from then on.
+  /// Call when the job has received its id. Reporting starts then: metrics that were read from the job's output before
+  /// are kept until then.
   void Begin();
   /// Reports the numbers that are still unreported, and ends the thread. Later calls of Read() have no effect.
   void Finish();

@@ -167,7 +167,8 @@ void SchedulerFeed::Put(const JobRecord& record) {
   entry.begin = record.begin;
   entry.unmet_dependencies = dependencies_.UnmetDependencies(record);
   entry.waits_for = dependencies_.EndsWaitedFor(record);
-  // A job that has run before is not a newcomer for time-sharing: it has had its trial time.
+  // Time-sharing may park running jobs so that a newcomer starts at once and gets its trial time. Only a job that has
+  // never run is a newcomer, because a restarted one has had its trial time.
   entry.is_newcomer = policy_.time_sharing.is_on && record.restarts == 0 && IsParkable(record);
   for (const std::string& bar : {teams_.TeamBar(record), pools_.PoolBar(record)}) {
     if (bar.empty()) continue;

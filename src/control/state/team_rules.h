@@ -64,7 +64,8 @@ class TeamRules {
   std::vector<const TeamRow*> TeamsOf(const JobRecord& record) const { return teams_.PathOf(record.team); }
   /// Returns the groups of the job's team and user, whose limits apply to it.
   std::vector<GroupName> GroupsOf(const JobRecord& record) const;
-  /// Fails for the name of a group that limits a team, user, pool or array. For new and changed jobs.
+  /// Fails if the group name that a user chose for a new or changed job has a reserved prefix, such as "team ". divvy
+  /// uses groups with these prefixes internally, for the limits of teams, users, pools and arrays.
   static Status CheckGroupName(const std::string& group);
   /// Fills in the job's team. Changes nothing on failure.
   Status CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller& caller, Time now) const;

@@ -47,7 +47,9 @@ class StepCallers {
   Result<Admitted> Admit(std::int64_t uid);
 
   class Caller;
-  /// Carries bytes between the caller and `near` until either end closes.
+  /// Carries bytes in both directions between the caller's connection `stream` and `near`, until either closes. `near`
+  /// is this process's end of the socket pair from Admit; the job has the other end. `ticket`, also from Admit, counts
+  /// the caller while it is connected.
   std::shared_ptr<Caller> Join(std::shared_ptr<Ticket> ticket, std::unique_ptr<ByteStream> stream, Descriptor near);
   /// Ends the connection of a caller, after delivering pending output. If `why` is not empty, the caller gets it as an
   /// error message and ends with exit code 1.

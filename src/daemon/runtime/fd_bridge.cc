@@ -134,7 +134,7 @@ void FdBridge::Reset(std::string_view why) {
   OnClosed(std::string(why));
 }
 
-// ---- Into the channel -----------------------------------------------------------------------------------------------
+// ---- From the descriptor `from` into the channel, to the peer -------------------------------------------------------
 
 void FdBridge::OnRoom() {
   if (channels_ == nullptr) return;

@@ -71,7 +71,9 @@ Result<std::unique_ptr<StoreFollower>> OpenFollower(const std::string& url, cons
   return FollowPostgresStore(options);
 }
 
-// The lock on the state folder makes sure that at most one process has its instance.
+// Opens the lease that decides which of several controllers leads. Sets self.instance, which identifies the state
+// folder: boot id, host name, device and inode. Two processes never use the same instance at once, because the daemon
+// locks its state folder.
 Result<std::unique_ptr<ControllerLease>> OpenLease(const std::string& url, const RuntimePaths& places,
                                                    ControllerSelf self) {
   DIVVY_TRY(const PostgresOptions options, OptionsFor(url, places));

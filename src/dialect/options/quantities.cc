@@ -91,7 +91,7 @@ struct Clock {
 
 std::optional<Clock> ReadClock(std::string_view text) {
   const auto read = [](std::string_view part) -> std::optional<std::int64_t> {
-    // Nine digits of days, hours or seconds fit into 64 bits of nanoseconds if each is checked by itself.
+    // At most nine digits per field. Then the total in seconds, which Sum() computes, cannot overflow 64 bits.
     if (part.empty() || part.size() > 9 || part.find_first_not_of("0123456789") != std::string_view::npos)
       return std::nullopt;
     return ParseInteger(part);

@@ -336,7 +336,8 @@ void Builder::AddDependencies() {
   JobSpec* spec = spec_;
   Add("dependency", 'd', Takes::kValue, "LIST", "Jobs to wait for: afterok:ID, afterany:ID, singleton, ...",
       [spec, around = around_](std::string_view value) -> Status {
-        // A later level's list replaces an earlier one's.
+        // Options are read in levels (slurm.h), such as the script's before the command line's. The list of a later
+        // level replaces that of an earlier level.
         JobSpec read;
         DIVVY_CHECK(ParseDependencies(value, *around, read));
         spec->dependencies = std::move(read.dependencies);

@@ -55,8 +55,8 @@ class Gradient : public Scorer {
     const std::int64_t served = (cpu_free * served_by_cpu_) >> kServedBits;
     return served >= gpu_free ? 0 : (gpu_free - served) * cores_factor_ / 1000;
   }
-  /// Returns the score of a node where the placement gains this much. `gain`: in ten-thousandths of a GPU, multiplied
-  /// by the total weight of typical requests.
+  /// Converts a candidate's gain (see the top of this file) to its score. `gain`: in ten-thousandths of a GPU,
+  /// multiplied by the sum of the weights of the typical requests (Fragmentation::total_weight).
   Score ScoreOf(std::int64_t gain) const;
 
   static constexpr int kServedBits = 20;

@@ -28,7 +28,8 @@ bool IsOf(const OwnSlice& own, TenantId tenant) { return own.job == tenant.job &
 
 }  // namespace
 
-// Everything except the queue belongs to the worker thread.
+// The mutex guards `tasks` (the worker thread's queue) and `loop`. `events` are called on the loop's thread. Only the
+// worker thread uses the rest.
 struct Slices::Shared : std::enable_shared_from_this<Slices::Shared> {
   std::mutex mutex;
   std::condition_variable changed;

@@ -150,7 +150,7 @@ TEST_F(IsolatedJob, OnlyDeviceFilesAreMountedOver) {
   request.isolation.lock = DeviceLock::kMounts;
   request.isolation.closed_devices.assign(600, Work("gpu1"));
   Run(request);
-  EXPECT_NE(exited_[request.job.value()].exit->failure.find("no more than 512"), std::string::npos);
+  EXPECT_NE(exited_[request.job.value()].exit->failure.find("at most 512 devices"), std::string::npos);
 }
 
 // Simulates a daemon without root, in a process that has become "nobody".

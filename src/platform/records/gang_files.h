@@ -2,15 +2,13 @@
 // job's steps (DIVVY_STEPS, platform/records/step_list_file.h), in a folder that only the job's user can enter. Each
 // belongs to the user and has mode 0600.
 //
-//   STEPS.key    the job's key, 64 hexadecimal digits: a peer that knows it is a node of this job. Written before the
-//   step
-//                process is started; if it exists, the step process listens for other nodes.
+//   STEPS.key    the job's key, 64 hexadecimal digits: a peer that knows it is a node of this job. Written before
+//                the step process is started; if it exists, the step process listens for other nodes.
 //   STEPS.seat   written by the first process of the node: "port=N", or "failure=why".
 //   STEPS.going  written by the daemon: all nodes of the job (model/steps/gang_file.h).
 //   STEPS.go     the same file, renamed: the signal to start. Once it exists, the job's program may run.
-//   STEPS.hosts  the nodes and their tasks for OpenMPI; STEPS.machines is the same for Hydra. STEPS.rsh is a link to
-//   this
-//                executable: the command with which MPI starts its daemons on another node.
+//   STEPS.hosts  the nodes and their tasks for OpenMPI; STEPS.machines is the same for Hydra. STEPS.rsh is a link
+//                to this executable: the command with which MPI starts its daemons on another node.
 //
 // The first process of the job on a node (as the job's user, in the job's cgroup and environment) uses them like this:
 //   1. WriteGangKey(), StartGangSteps(): the step process listens; its port is sent to the other nodes.
@@ -47,8 +45,9 @@ Status WriteGangKey(const std::string& steps, const std::string& key);
 /// is not a valid key or other users may read it.
 Result<std::string> ReadGangKey(const std::string& steps);
 
-/// Writes the files that MPI needs. `divvy`: absolute path of the executable. Requires the same rights as
-/// WriteGangKey().
+/// Writes the files with which MPI (OpenMPI or Hydra) starts its daemons on the job's other nodes: STEPS.hosts,
+/// STEPS.machines and STEPS.rsh (see the top of this file). `divvy`: absolute path of the divvy executable, to which
+/// STEPS.rsh links. Call it with only the rights of the job's user, because the folder belongs to the user.
 Status WriteMpiFiles(const std::string& steps, const GangFile& gang, const std::string& divvy);
 /// Reads the list of the gang's nodes. kNotFound: the file is not written yet.
 Result<GangFile> ReadGangFile(const std::string& steps);

@@ -169,11 +169,19 @@ void ChaosClients::Cancel(DaemonLife& daemon, JobId id, const Caller& caller) {
 
 void ChaosClients::SetHeld(DaemonLife& daemon, JobId id, bool is_held, const Caller& caller) {
   const auto before = Find(daemon.controller(), id);
+  std::vector<Fact> facts;
+  if (before) facts.push_back({FactKind::kHeld, id, before->is_held ? 1 : 0, is_held ? 1 : 0});
+  // For an array whose elements all have records of their own, the command concerns those that wait.
+  if (before && before->array_count > 0 && before->array_waiting.empty()) {
+    for (const auto& [element, record] : daemon.controller().live()) {
+      if (record.array == id && IsWaiting(record.state))
+        facts.push_back({FactKind::kHeld, element, record.is_held ? 1 : 0, is_held ? 1 : 0});
+    }
+  }
   const auto done = is_held ? daemon.controller().Hold(id, caller, daemon.Now())
                             : daemon.controller().Release(id, kNoTime, caller, daemon.Now());
   if (!done || !before) return;
   parts_.trace.Note(is_held ? "held: job" : "released: job", id);
-  std::vector<Fact> facts = {{FactKind::kHeld, id, before->is_held ? 1 : 0, is_held ? 1 : 0}};
   parts_.ledger.Applied(facts);
   daemon.AfterCommit(std::move(facts), false);
 }

@@ -63,7 +63,9 @@ class Channels {
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
-  /// Opens a channel and returns its number. Fails with kLimitExceeded if there are too many channels.
+  /// Opens a channel (one byte stream in each direction) to the other end of the session, and returns its number. The
+  /// other end's OnOpen gets `purpose`. Fails with kLimitExceeded if kMost channels are open, and with kInvalidArgument
+  /// if `purpose` is longer than kPurposeBytes.
   Result<std::uint64_t> Open(std::string_view purpose, Listener listener);
   void Accept(std::uint64_t number, Listener listener);
   bool Has(std::uint64_t number) const { return channels_.contains(number); }

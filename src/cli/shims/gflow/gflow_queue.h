@@ -32,7 +32,8 @@ struct QueueView {
 
 /// The jobs that match the view, in its order.
 std::vector<wire::JobView> SelectGflowJobs(std::vector<wire::JobView> jobs, const QueueView& view);
-/// Refuses an unknown field, sort key or output. `now`: seconds since 1970.
+/// Formats the jobs as gqueue prints them, in the given order. Fails if `view.format` names an unknown field, or if
+/// `view.output` is none of table, json, csv and yaml. `now`: seconds since 1970.
 Result<std::string> RenderGqueue(const std::vector<wire::JobView>& jobs, const QueueView& view, double now);
 
 /// PARTITION GPUS NODES STATE JOB(REASON). One line for the GPUs of each job, one for the free ones, and one for each

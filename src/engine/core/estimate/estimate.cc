@@ -28,7 +28,8 @@ class Estimator {
         std::find_if(state_.reservations.begin(), state_.reservations.end(), [&](const ReservationSlot& one) {
           return ahead_.own == 0 && one.reservation.entry == perspective_.seeker().place.id;
         });
-    // A blocked job with a reservation waits for the ends of the jobs that block it.
+    // If a limit or quota blocks the job (IsBarred), its reservation is used only if it starts at a known later time.
+    // The job then waits for the ends of the jobs that block it.
     const bool is_dated =
         slot != state_.reservations.end() && slot->reservation.start > now_ && slot->reservation.start != kNever;
     const Supply supply(perspective_, ahead_, spread_);

@@ -16,7 +16,7 @@ bool IsCountedIn(const ClassKey& key, CapIndex cap);
 
 /// Return true if the limit `cap` on the running jobs of a group or user blocks the start of one more job: its limit on
 /// the number of jobs (RefusesJobs), or on their GPUs (RefusesGpus). `parts`: the job's GPUs in ten-thousandths.
-/// `beside`: what is reserved within the limit.
+/// `beside`: what a backfill reservation or nomination claims within the limit, in addition to the running jobs.
 bool RefusesJobs(const Cap& cap, const CapUse& beside = {});
 bool RefusesGpus(const Cap& cap, std::int64_t parts, const CapUse& beside = {});
 inline bool Refuses(const Cap& cap, std::int64_t parts, const CapUse& beside = {}) {

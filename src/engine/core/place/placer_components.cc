@@ -2,9 +2,10 @@
 // before; all are placed or none. The component with the fewest possible nodes goes first; among equals the one with
 // the most GPUs. If that fails, the order is reversed.
 //
-// The search is a heuristic and not a proof. If a later component finds no room, the earlier ones are tried on other
-// GPU models, in other racks and with other alternatives, and single tasks on each node; at most kMostTriesEachWay
-// tries per order.
+// The search is a heuristic: it may miss a placement that exists. If a component finds no room, those placed before it
+// are placed in another way: on another GPU model, in another rack, or with another alternative of their request. A
+// component that consists of a single task is tried on every node. Each of the two orders of the components gets at
+// most kMostTriesEachWay tries.
 #include <algorithm>
 #include <numeric>
 
