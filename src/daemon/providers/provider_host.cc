@@ -393,6 +393,7 @@ std::string ProviderHost::MakeJoinToken(const NodeRequest& request) {
 void ProviderHost::Learn(JobId job, const Labels& labels) {
   if (empty()) return;
   wishes_.insert_or_assign(job, GrowthWishesIn(labels));
+  is_changed_ = true;  // Otherwise an updated job would keep the last decision until something else happens.
   unread_.erase(job);
   unreadable_.erase(job);
 }
