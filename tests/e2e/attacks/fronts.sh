@@ -96,7 +96,7 @@ wait_for "bob's stream" test -s stream
 mine=$(of e1 '["settings"]["port"]')
 processes() { pgrep -c haproxy || true; }
 for n in $(seq 20); do
-  as alice curl -sN "http://127.0.0.1:$mine/stream" >"hers$n" 2>/dev/null &
+  as alice curl -sN --retry 10 --retry-delay 1 --retry-connrefused "http://127.0.0.1:$mine/stream" >"hers$n" 2>/dev/null &
   wait_for "alice's stream" test -s "hers$n"
   before=$(processes)
   as alice divvy serve update e1 --wait "$((n + 1))s" >answer 2>&1 || break
