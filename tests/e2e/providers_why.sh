@@ -95,7 +95,7 @@ situation "--grow after a restart" "$kept" 'provider off: it is disabled'
 divvy update "$kept" --no-grow >/dev/null
 situation "--no-grow again" "$kept" 'the job waits for existing nodes only (--no-grow)'
 divvy update "$priced" --max-price "" --provider "" --no-grow >/dev/null
-situation "no price" "$priced" 'the job waits for existing nodes only (--no-grow)'
+situation "no limits" "$priced" '1 job will fit on a node that is on its way'
 ! divvy update "$kept" --provider nowhere >out 2>&1 || fail "accepts an unknown provider: $(cat out)"
 grep -q 'provider nowhere: there is no such provider; expected boots, small' out || fail "says: $(cat out)"
 array=$(submit --no-grow --array 1-3 --gpus 8 -- true)

@@ -6,6 +6,8 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/scripts/lib.sh"
 unpack_haproxy
 . "$root/tests/e2e/lib.sh"
+# For one request: the front opens a port up to two seconds after its last change.
+patient="--retry 10 --retry-delay 1 --retry-connrefused"
 replica="python3 $root/scripts/services/replica.py"
 up() { divvy up --quiet --emulate 2xH100-80GB; }
 service_field() { divvy serve show "$1" --json | python3 -c "import json,sys; print(json.load(sys.stdin)['$2'])"; }
@@ -39,8 +41,8 @@ divvy serve create chat --replicas 2 --concurrency 16 --health /healthz --idle 1
 grep -q "http://127.0.0.1:" created || fail "create says: $(cat created)"
 WAIT_S=60 wait_for "two ready replicas" service_is chat hot 2
 url=$(url_of chat)
-expect 200 "$(curl -s -o answer -w '%{http_code}' "$url")" "the first request"
-expect onetwothree "$(curl -s "${url}stream")" "a stream"
+expect 200 "$(curl $patient -s -o answer -w '%{http_code}' "$url")" "the first request"
+expect onetwothree "$(curl $patient -s "${url}stream")" "a stream"
 python3 - "$url" <<'P' || fail "no WebSocket"
 import socket, sys
 from urllib.parse import urlparse
@@ -61,7 +63,7 @@ WAIT_S=60 wait_for "the second revision" service_is chat state hot
 wait $load
 expect 0 "$(of rolled failed)" "failed requests during an update ($(cat rolled))"
 [ "$(of rolled requests)" -ge 1500 ] || fail "too few requests: $(cat rolled)"
-expect 2 "$(curl -s "$url" | cut -d' ' -f1)" "the version"
+expect 2 "$(curl $patient -s "$url" | cut -d' ' -f1)" "the version"
 # Latency is counted for each request, and the cost is that of the replicas' time.
 all_counted() { [ "$(service_field chat recent_requests)" -ge "$(of rolled requests)" ]; }
 wait_for "the times of all requests" all_counted
@@ -74,7 +76,7 @@ assert 0.009 <= view["first_byte_p50_s"] <= view["latency_p99_s"] + 0.1
 assert view["gpus"] > 0 and view["cost_per_hour"] > 0 and view["cost_per_1000_requests"] > 0
 P
 divvy serve show chat | grep -qE "latency p50 [0-9]+ ms, p95 .*, p99" || fail "show says: $(divvy serve show chat)"
-metrics=$(curl -s --unix-socket "$DIVVY_HOME/divvy.sock" http://divvy/metrics)
+metrics=$(curl $patient -s --unix-socket "$DIVVY_HOME/divvy.sock" http://divvy/metrics)
 grep -qE 'divvy_service_request_seconds_count\{service="chat"\} [0-9]{4}' <<<"$metrics" || fail "no histogram of chat"
 grep -q 'divvy_service_latency_quantile_seconds{service="chat",quantile="0.99"}' <<<"$metrics" || fail "no quantile of chat"
 
@@ -82,9 +84,9 @@ grep -q 'divvy_service_latency_quantile_seconds{service="chat",quantile="0.99"}'
 divvy serve update chat -- false >/dev/null
 rolled_back() { divvy serve show chat | grep -q "revision 3 was rolled back to 2: replica .* exited with code 1 before it was ready"; }
 WAIT_S=60 wait_for "the rollback" rolled_back
-expect 200 "$(curl -s -o answer -w '%{http_code}' "$url")" "a request after the rollback"
+expect 200 "$(curl $patient -s -o answer -w '%{http_code}' "$url")" "a request after the rollback"
 divvy serve rollback chat 1 >/dev/null
-is_version() { [ "$(curl -s "$url" | cut -d' ' -f1)" = "$1" ] && service_is chat state hot; }
+is_version() { [ "$(curl $patient -s "$url" | cut -d' ' -f1)" = "$1" ] && service_is chat state hot; }
 WAIT_S=60 wait_for "the first revision" is_version 1
 
 # A canary gets its share of the requests until it is promoted, and none fails.
@@ -121,7 +123,7 @@ divvy serve rollback chat | grep -q "rolled back the canary" || fail "no rollbac
 divvy serve show chat | grep -q ", withdrawn: .*(canary: it was rolled back)" || fail "it is shown as: $(divvy serve show chat)"
 WAIT_S=60 wait_for "two replicas" service_is chat state hot
 # A canary of 10% would answer at least one of them with a probability of 88%.
-all_version_3() { for _ in $(seq 20); do [ "$(curl -s "$url" | cut -d' ' -f1)" = 3 ] || return 1; done; }
+all_version_3() { for _ in $(seq 20); do [ "$(curl $patient -s "$url" | cut -d' ' -f1)" = 3 ] || return 1; done; }
 WAIT_S=60 wait_for "20 answers in a row of version 3" all_version_3
 
 # kill -9 of HAProxy: it is replaced within a second. kill -9 of the daemon: no request fails, and HAProxy is adopted.
@@ -149,7 +151,7 @@ expect 2 "$(service_field chat hot)" "replicas after a restart of the daemon"
 divvy serve create cold --replicas 0..2 --idle 1s --down-delay 1s --no-park -- $replica >/dev/null
 expect cold "$(service_field cold state)" "a service without requests"
 url=$(url_of cold)
-expect 200 "$(curl -s -m 60 -o answer -w '%{http_code}' "$url")" "the first request to a cold service"
+expect 200 "$(curl $patient -s -m 60 -o answer -w '%{http_code}' "$url")" "the first request to a cold service"
 WAIT_S=60 wait_for "no replica" service_is cold state cold
 divvy serve show cold | grep -q "0 -> 1: load" || fail "no reason: $(divvy serve show cold)"
 
@@ -172,11 +174,11 @@ divvy serve delete metric >/dev/null
 divvy serve create parks --replicas 0..1 --idle 2s --down-delay 1s --gpus 0.5 --wake-within 30s -- $replica --vram 200000000 >/dev/null
 url=$(url_of parks)
 # The front opens the port up to two seconds after its last change.
-expect 200 "$(curl -s -m 60 --retry 10 --retry-delay 1 --retry-connrefused -o answer -w '%{http_code}' "$url")" "the first request to a service with a GPU"
+expect 200 "$(curl $patient -s -m 60 --retry 10 --retry-delay 1 --retry-connrefused -o answer -w '%{http_code}' "$url")" "the first request to a service with a GPU"
 WAIT_S=60 wait_for "a parked replica" service_is parks state parked
 job=$(divvy serve show parks --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["replicas"][0]["job"])')
 divvy why "$job" | grep -q "parked" || fail "why says: $(divvy why "$job")"
-expect 200 "$(curl -s -m 60 -o answer -w '%{http_code}' "$url")" "a request to a parked replica"
+expect 200 "$(curl $patient -s -m 60 -o answer -w '%{http_code}' "$url")" "a request to a parked replica"
 woken() { divvy serve show parks | grep -q "is awake after"; }
 wait_for "the time that it needed" woken
 
@@ -206,7 +208,7 @@ divvy serve create flap --health /healthz --replicas 1 -- $replica --flap >/dev/
 WAIT_S=60 wait_for "the reason of flap" says flap "its health check fails; it gets no requests until it succeeds"
 divvy serve create small --max-body 10 --replicas 1 -- $replica >/dev/null
 WAIT_S=60 wait_for "a ready replica" service_is small hot 1
-expect 413 "$(curl -s -o answer -w '%{http_code}' -d 'more than ten bytes' "$(url_of small)")" "a large body"
+expect 413 "$(curl $patient -s -o answer -w '%{http_code}' -d 'more than ten bytes' "$(url_of small)")" "a large body"
 
 # Tokens and TLS: without a token the answer is 401, with one the replica does not see it, and no file has it.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \
@@ -219,7 +221,7 @@ token=$(sed -n 's/^its new token, which is not shown again: //p' created)
 expect 64 "${#token}" "characters of a new token"
 WAIT_S=60 wait_for "a ready replica of safe" service_is safe hot 1
 url=$(url_of safe)
-status() { curl -s -o answer -w '%{http_code}' --cacert cert.pem "$@"; }
+status() { curl -s $patient -o answer -w '%{http_code}' --cacert cert.pem "$@"; }
 expect 401 "$(status "$url")" "a request without a token"
 expect 401 "$(status -H "Authorization: Bearer a-token-of-mine-123456" "$url")" "a request with another token"
 expect 401 "$(status -H "Authorization: Basic a-token-of-mine-1234567" "$url")" "a request with another scheme"
@@ -235,7 +237,7 @@ refused "the private key belongs to another certificate" update safe --tls-cert 
 refused "expected 20 to 200 letters" update safe --token-file <(echo short)
 divvy serve update safe --no-tls --no-tokens >/dev/null
 url=$(url_of safe)
-opened() { [ "$(curl -s -o answer -w '%{http_code}' "$url")" = 200 ]; }
+opened() { [ "$(curl $patient -s -o answer -w '%{http_code}' "$url")" = 200 ]; }
 wait_for "the service without tokens" opened
 wait_for "no file of secrets" sh -c '[ -z "$(find "$DIVVY_HOME/services" -name "cert-*" -o -name "tokens-*")" ]'
 divvy serve delete safe >/dev/null
