@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "platform/os/process_tree.h"
 
@@ -27,6 +29,13 @@ struct PidfdState {
 static_assert(sizeof(PidfdState) == 64);
 constexpr unsigned long kPidfdGetState = _IOWR(0xFF, 11, PidfdState);
 constexpr std::uint64_t kPidfdExit = 1U << 3;
+
+/// Whether this process may inspect another one (ptrace access for reading). The kernel checks the same for the link
+/// to the program, which a process that has ended no longer has.
+bool MayInspect(std::int64_t pid) {
+  char first = 0;
+  return ::readlink(("/proc/" + std::to_string(pid) + "/exe").c_str(), &first, 1) >= 0 || errno != EACCES;
+}
 
 }  // namespace
 
@@ -53,9 +62,10 @@ std::optional<Exit> AdoptedProcess::PollExit() const {
   pollfd polled = {.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
   if (::poll(&polled, 1, 0) <= 0) return std::nullopt;
   // The process has ended. Until its new parent reaps it, /proc shows the exit code; afterwards the pidfd does, on a
-  // newer kernel.
+  // newer kernel. To a caller that may not inspect the process, /proc shows 0 whatever the code is.
+  const bool may_inspect = MayInspect(process_.pid);
   const auto stat = ReadProcessStat(static_cast<pid_t>(process_.pid));
-  if (stat && stat->start_ticks == process_.start_ticks && stat->state == 'Z')
+  if (may_inspect && stat && stat->start_ticks == process_.start_ticks && stat->state == 'Z')
     return ExitOfWaitStatus(stat->exit_status);
   PidfdState state;
   state.mask = kPidfdExit;

@@ -153,6 +153,35 @@ TEST_F(GuardProcess, AnOrphanOfAKilledSupervisorAndGuardIsAdoptedWithItsExitCode
   EXPECT_EQ(exit->code, 13);
 }
 
+// The kernel shows exit code 0 of a process that the reader may not inspect.
+TEST(AdoptedProcess, TheExitCodeOfAnotherUsersProcessIsUnknownAndNotZero) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs processes of two users";
+  const pid_t ended = ::fork();
+  if (ended == 0) {
+    ::raise(SIGSTOP);
+    ::_exit(13);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(ended, &status, WUNTRACED), ended);
+  const auto adopted = AdoptedProcess::Open(IdentifyProcess(ended));
+  ASSERT_TRUE(adopted);
+  ::kill(ended, SIGCONT);
+  pollfd polled = {.fd = adopted->fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&polled, 1, 10'000), 1);
+  const auto own = adopted->PollExit();
+  ASSERT_TRUE(own && own->is_known);
+  EXPECT_EQ(own->code, 13);
+  const pid_t other = ::fork();
+  if (other == 0) {
+    if (::setuid(65534) != 0) ::_exit(2);
+    const auto exit = adopted->PollExit();
+    ::_exit(exit && !exit->is_known ? 0 : 1);
+  }
+  ASSERT_EQ(::waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(::waitpid(ended, &status, 0), ended);
+}
+
 TEST_F(GuardProcess, ProcessesLeftInTheSessionOfAnEndedJobAreStopped) {
   LaunchRequest request = Shell("sleep 1000 & echo $! > child; env -i sh -c 'echo $$ > bare; exec sleep 1000' & wait");
   request.environment.push_back("DIVVY_JOB_ID=17");
