@@ -182,6 +182,15 @@ class Shared {
     Settle();
   }
 
+  /// A job that has started and run for 10 hours, so that it may be parked for others.
+  JobId SubmitPastItsTrial(const Ask& ask = {}) {
+    const JobId job = Submit(ask);
+    Settle();
+    EXPECT_TRUE(Runs(job));
+    Pass(10h);
+    return job;
+  }
+
   const JobRecord& Of(JobId job) const { return controller_->live().at(job); }
   const Displacement& StateOf(JobId job) const { return *controller_->time_sharer().Find(Of(job)); }
   bool Runs(JobId job) const { return runs.contains(job) && runs.at(job).presence == Presence::kHere; }
@@ -312,9 +321,7 @@ TEST(TimeSharing, AOneGpuJobIsParkedBeforeAWideOne) {
 
 TEST(TimeSharing, AParkThatFailsLeavesTheJobOnItsGpuAndTheNewcomerWaits) {
   Shared world(1);
-  const JobId lengthy = world.Submit();
-  world.Settle();
-  world.Pass(10h);
+  const JobId lengthy = world.SubmitPastItsTrial();
   world.runs.at(lengthy).can_park = false;
   const JobId brief = world.Submit();
   world.Settle();
@@ -332,9 +339,7 @@ TEST(TimeSharing, AParkThatFailsLeavesTheJobOnItsGpuAndTheNewcomerWaits) {
 
 TEST(TimeSharing, WithoutHostMemoryNothingIsParked) {
   Shared world(1, Sharing(), 120);  // For the content of one GPU, but not for the newcomer's too.
-  const JobId lengthy = world.Submit();
-  world.Settle();
-  world.Pass(10h);
+  const JobId lengthy = world.SubmitPastItsTrial();
   const JobId brief = world.Submit();
   world.Settle();
   EXPECT_TRUE(world.Runs(lengthy));
@@ -343,9 +348,7 @@ TEST(TimeSharing, WithoutHostMemoryNothingIsParked) {
 
 TEST(TimeSharing, TheContractBringsTheJobBackAlthoughTheNewcomerRuns) {
   Shared world(1);
-  const JobId lengthy = world.Submit();
-  world.Settle();
-  world.Pass(10h);
+  const JobId lengthy = world.SubmitPastItsTrial();
   const JobId other = world.Submit();
   world.Settle();
   ASSERT_TRUE(world.IsAway(lengthy));
@@ -367,9 +370,7 @@ TEST(TimeSharing, TheContractBringsTheJobBackAlthoughTheNewcomerRuns) {
 // Two jobs make room for a wide one, and the first of them is away before the second.
 TEST(TimeSharing, AWideJobGetsAllItsGpusBackAlthoughTheyAreFreeOneAfterTheOther) {
   Shared world(8);
-  const JobId wide = world.Submit({.gpus = 8});
-  world.Settle();
-  world.Pass(10h);
+  const JobId wide = world.SubmitPastItsTrial({.gpus = 8});
   const JobId left = world.Submit({.gpus = 4}), right = world.Submit({.gpus = 4});
   world.Settle();
   ASSERT_TRUE(world.IsAway(wide) && world.Runs(left) && world.Runs(right));
@@ -385,9 +386,7 @@ TEST(TimeSharing, AWideJobGetsAllItsGpusBackAlthoughTheyAreFreeOneAfterTheOther)
 
 TEST(TimeSharing, AJobThatCannotBeParkedDoesNotTakeTheGpusOfASettledOne) {
   Shared world(8);
-  const JobId wide = world.Submit({.gpus = 8});
-  world.Settle();
-  world.Pass(10h);
+  const JobId wide = world.SubmitPastItsTrial({.gpus = 8});
   const JobId brief = world.Submit(), insists = world.Submit({.no_pause = true});
   world.SettleOneByOne();
   ASSERT_TRUE(world.IsAway(wide) && world.Runs(brief));
@@ -407,9 +406,7 @@ TEST(TimeSharing, AJobThatCannotBeParkedDoesNotTakeTheGpusOfASettledOne) {
 
 TEST(TimeSharing, AJobThatDoesNotLeaveIsGivenUpAndTheTimeCounts) {
   Shared world(1);
-  const JobId lengthy = world.Submit();
-  world.Settle();
-  world.Pass(10h);
+  const JobId lengthy = world.SubmitPastItsTrial();
   const JobId brief = world.Submit();
   world.Turn();
   ASSERT_EQ(world.commands.size(), 1u);
@@ -430,9 +427,7 @@ TEST(TimeSharing, AJobThatDoesNotLeaveIsGivenUpAndTheTimeCounts) {
 
 TEST(TimeSharing, ANodeThatRefusesForGoodIsNotAskedAllTheTime) {
   Shared world(1);
-  const JobId lengthy = world.Submit();
-  world.Settle();
-  world.Pass(10h);
+  const JobId lengthy = world.SubmitPastItsTrial();
   const JobId brief = world.Submit();
   world.Settle();
   ASSERT_TRUE(world.IsAway(lengthy));
@@ -458,9 +453,7 @@ TEST(TimeSharing, ANodeThatRefusesForGoodIsNotAskedAllTheTime) {
 
 TEST(TimeSharing, AJobWhoseRowIsLostReturns) {
   Shared world(1);
-  const JobId lengthy = world.Submit();
-  world.Settle();
-  world.Pass(10h);
+  const JobId lengthy = world.SubmitPastItsTrial();
   const JobId brief = world.Submit();
   world.Settle();
   ASSERT_TRUE(world.IsAway(lengthy));
@@ -475,9 +468,7 @@ TEST(TimeSharing, AJobWhoseRowIsLostReturns) {
 
 TEST(TimeSharing, AParkedJobIsCancelled) {
   Shared world(1);
-  const JobId lengthy = world.Submit();
-  world.Settle();
-  world.Pass(10h);
+  const JobId lengthy = world.SubmitPastItsTrial();
   const JobId brief = world.Submit();
   world.Settle();
   Caller ada;
@@ -495,9 +486,7 @@ TEST(TimeSharing, AParkedJobIsCancelled) {
 
 TEST(TimeSharing, TheNewcomerIsCancelledWhileRoomIsMade) {
   Shared world(1);
-  const JobId lengthy = world.Submit();
-  world.Settle();
-  world.Pass(10h);
+  const JobId lengthy = world.SubmitPastItsTrial();
   const JobId brief = world.Submit();
   world.Turn();
   Caller ada;
@@ -509,9 +498,7 @@ TEST(TimeSharing, TheNewcomerIsCancelledWhileRoomIsMade) {
 
 TEST(TimeSharing, ATimeLimitDoesNotCountWhileTheJobIsParked) {
   Shared world(1);
-  const JobId lengthy = world.Submit({.time_limit = 12h});
-  world.Settle();
-  world.Pass(10h);
+  const JobId lengthy = world.SubmitPastItsTrial({.time_limit = 12h});
   const JobId brief = world.Submit();
   world.Settle();
   ASSERT_TRUE(world.IsAway(lengthy));
@@ -525,9 +512,7 @@ TEST(TimeSharing, ATimeLimitDoesNotCountWhileTheJobIsParked) {
 
 TEST(TimeSharing, AReportThatContradictsTheStoreIsAnsweredWithTheCommandThatRestoresIt) {
   Shared world(1);
-  const JobId lengthy = world.Submit();
-  world.Settle();
-  world.Pass(10h);
+  const JobId lengthy = world.SubmitPastItsTrial();
   const JobId brief = world.Submit();
   world.Settle();
   ASSERT_TRUE(world.IsAway(lengthy));
@@ -571,9 +556,7 @@ TEST(TimeSharing, AKilledDaemonContinuesAtEveryStep) {
         may_kill();
       }
     };
-    const JobId lengthy = world.Submit();
-    world.Settle();
-    world.Pass(10h);
+    const JobId lengthy = world.SubmitPastItsTrial();
     world.Turn();
     const JobId brief = world.Submit();
     world.Turn();

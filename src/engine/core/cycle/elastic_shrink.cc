@@ -10,6 +10,7 @@
 #include "engine/core/cycle/preemption_policy.h"
 #include "engine/core/cycle/resize.h"
 #include "engine/core/cycle/statement.h"
+#include "engine/core/cycle/waiting_heads.h"
 #include "engine/core/place/caps.h"
 #include "engine/core/place/limit_reservations.h"
 #include "engine/core/place/nominations.h"
@@ -22,12 +23,7 @@ namespace {
 /// Sets that are tried for one preemptor, best first.
 constexpr std::size_t kMostTried = 64;
 
-struct Head {
-  Key key;
-  ClassIndex job_class = 0;
-  Place place;
-  static bool Later(const Head& a, const Head& b) { return b.key < a.key; }
-};
+using Head = WaitingHeads::Head;
 
 /// With up to this many usable GPUs all sets are searched; otherwise Asker::Narrow first reduces them.
 constexpr std::size_t kSearched = 16;
@@ -55,28 +51,13 @@ class Asker {
   }
 
   std::vector<ElasticShrink> Run() {
-    std::vector<Head> heads;
-    for (ClassIndex index = 0; index < state_.classes.size(); ++index) {
-      const JobClass& job_class = state_.classes[index];
-      if (job_class.queue.empty() || !job_class.wants_gpu) continue;
-      const Place& place = job_class.queue.At(job_class.queue.begin()).place;
-      heads.push_back({state_.KeyAt(index, place, now_), index, place});
-    }
-    std::make_heap(heads.begin(), heads.end(), Head::Later);
+    WaitingHeads heads(state_, now_);
+    heads.AddAllWithGpus();
     for (int looked = 0; !heads.empty() && looked < kMostAskers && HasAny(); ++looked) {
-      std::pop_heap(heads.begin(), heads.end(), Head::Later);
-      Head head = heads.back();
-      heads.pop_back();
+      const Head head = heads.Take();
       const ReservationSlot* slot = SlotOf(state_, head.place.id);
       const bool is_served = (slot != nullptr && slot->reservation.is_nomination) || Serve(head);
-      if (!is_served) continue;
-      const ClassQueue& queue = state_.classes[head.job_class].queue;
-      const ClassQueue::Position next = queue.Next(queue.LowerBound(head.place));
-      if (queue.IsEnd(next)) continue;
-      head.place = queue.At(next).place;
-      head.key = state_.KeyAt(head.job_class, head.place, now_);
-      heads.push_back(std::move(head));
-      std::push_heap(heads.begin(), heads.end(), Head::Later);
+      if (is_served) heads.AddNext(head);
     }
     return std::move(given_);
   }

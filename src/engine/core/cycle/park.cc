@@ -10,6 +10,7 @@
 #include "engine/core/cycle/preemption_policy.h"
 #include "engine/core/cycle/resize.h"
 #include "engine/core/cycle/statement.h"
+#include "engine/core/cycle/waiting_heads.h"
 #include "engine/core/place/limit_reservations.h"
 #include "engine/core/place/nominations.h"
 #include "engine/core/place/placer.h"
@@ -21,12 +22,7 @@ namespace {
 /// Waiting jobs that are examined in one decision, newcomers or not.
 constexpr int kMostExamined = 1000;
 
-struct NewcomerHead {
-  Key key;
-  ClassIndex job_class = 0;
-  Place place;
-  static bool Later(const NewcomerHead& a, const NewcomerHead& b) { return b.key < a.key; }
-};
+using Head = WaitingHeads::Head;
 
 /// Jobs of one node whose parking frees `gpus` GPUs.
 struct Victims {
@@ -47,19 +43,11 @@ class Parking {
   }
 
   std::vector<Park> Search(const std::function<bool(JobId)>& is_newcomer) {
-    std::vector<NewcomerHead> heads;
-    for (ClassIndex index = 0; index < state_.classes.size(); ++index) {
-      const JobClass& job_class = state_.classes[index];
-      if (job_class.queue.empty() || !job_class.wants_gpu) continue;
-      const Place& place = job_class.queue.At(job_class.queue.begin()).place;
-      heads.push_back({state_.KeyAt(index, place, now_), index, place});
-    }
-    std::make_heap(heads.begin(), heads.end(), NewcomerHead::Later);
+    WaitingHeads heads(state_, now_);
+    heads.AddAllWithGpus();
     int searched = 0;
     for (int i = 0; !heads.empty() && i < kMostExamined && searched < kMostNewcomers && !by_node_.empty(); ++i) {
-      std::pop_heap(heads.begin(), heads.end(), NewcomerHead::Later);
-      NewcomerHead head = heads.back();
-      heads.pop_back();
+      const Head head = heads.Take();
       const ReservationSlot* slot = SlotOf(state_, head.place.id);
       const bool is_served = slot != nullptr && slot->reservation.is_nomination;
       if (!is_served && is_newcomer(head.place.id)) {
@@ -67,24 +55,18 @@ class Parking {
         // An equal job behind it has no better chance.
         if (!Serve(head)) continue;
       }
-      const ClassQueue& queue = state_.classes[head.job_class].queue;
-      const ClassQueue::Position next = queue.Next(queue.LowerBound(head.place));
-      if (queue.IsEnd(next)) continue;
-      head.place = queue.At(next).place;
-      head.key = state_.KeyAt(head.job_class, head.place, now_);
-      heads.push_back(std::move(head));
-      std::push_heap(heads.begin(), heads.end(), NewcomerHead::Later);
+      heads.AddNext(head);
     }
     return std::move(parks_);
   }
 
  private:
-  const ResourceRequest& RequestOf(const NewcomerHead& head) const {
+  const ResourceRequest& RequestOf(const Head& head) const {
     return state_.requests[state_.classes[head.job_class].key.request];
   }
 
   /// Whether nothing but GPUs of running jobs keeps the job from starting, and it will not start soon anyway.
-  bool IsWorthALook(const NewcomerHead& head) const {
+  bool IsWorthALook(const Head& head) const {
     const ResourceRequest& request = RequestOf(head);
     if (request.groups.size() != 1 || request.groups.front().most != 1) return false;
     if (!request.groups.front().alternatives.front().is_whole()) return false;
@@ -94,7 +76,7 @@ class Parking {
     return slot == nullptr || slot->reservation.start > AddSaturating(now_, state_.rules.grace);
   }
 
-  bool Serve(const NewcomerHead& head) {
+  bool Serve(const Head& head) {
     if (!IsWorthALook(head)) return false;
     std::vector<std::pair<Victims, NodeIndex>> choices;
     for (const auto& [node, parkable] : by_node_) {
@@ -116,7 +98,7 @@ class Parking {
 
   /// Sets that free enough GPUs of the node, the smallest first: for each number of GPUs the one of the least weight.
   std::vector<Victims> VictimsOn(NodeIndex index, const std::vector<const Parkable*>& parkable,
-                                 const NewcomerHead& head) const {
+                                 const Head& head) const {
     const Node& node = state_.nodes[index];
     const int wanted = RequestOf(head).groups.front().alternatives.front().gpus;
     int idle = 0;
@@ -150,7 +132,7 @@ class Parking {
 
   /// Where the job fits once the victims are parked; nothing if it does not, or if the host memory does not suffice. It
   /// must hold the content of the newcomer's GPUs as well, so that a contract can require the newcomer to be parked.
-  std::vector<TaskPlacement> PlacesWithout(const Victims& victims, NodeIndex node, const NewcomerHead& head) {
+  std::vector<TaskPlacement> PlacesWithout(const Victims& victims, NodeIndex node, const Head& head) {
     Statement trial(state_);
     std::int64_t of_one_gpu = 0;
     for (const Parkable* one : victims.jobs) {
@@ -175,7 +157,7 @@ class Parking {
                         key.user);
   }
 
-  void Apply(const NewcomerHead& head, const Victims& victims, NodeIndex node, std::vector<TaskPlacement> places) {
+  void Apply(const Head& head, const Victims& victims, NodeIndex node, std::vector<TaskPlacement> places) {
     Park park{head.place.id, {}};
     for (const Parkable* one : victims.jobs) park.victims.push_back(*one);
     for (const Parkable& one : park.victims) {

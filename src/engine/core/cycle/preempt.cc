@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "engine/core/cycle/preempt_search.h"
+#include "engine/core/cycle/waiting_heads.h"
 #include "engine/core/place/limit_reservations.h"
 #include "engine/core/place/nominations.h"
 #include "engine/core/place/placer.h"
@@ -14,14 +15,8 @@
 namespace divvy::core {
 namespace {
 
-struct PreemptorHead {
-  Key key;
-  Preemptor preemptor;
-  static bool Later(const PreemptorHead& a, const PreemptorHead& b) { return b.key < a.key; }
-};
-
-void Apply(ClusterState& state, Time now, const PreemptorHead& head, Seizure seizure, Plan& plan) {
-  const JobId entry = head.preemptor.place.id;
+void Apply(ClusterState& state, Time now, const WaitingHeads::Head& head, Seizure seizure, Plan& plan) {
+  const JobId entry = head.place.id;
   for (Seizure::Part& part : seizure.parts) {
     Run& run = state.running.at(part.job);
     if (part.is_all) {
@@ -42,7 +37,7 @@ void Apply(ClusterState& state, Time now, const PreemptorHead& head, Seizure sei
     state.moving[part.job] = {request, part.to, part.is_all};
     plan.moves.push_back({part.job, std::move(part.from), std::move(part.to), entry});
   }
-  Nominate(state, now, head.key, head.preemptor.job_class, entry, std::move(seizure.place),
+  Nominate(state, now, head.key, head.job_class, entry, std::move(seizure.place),
            AddSaturating(now, state.rules.grace));
 }
 
@@ -175,49 +170,41 @@ void Preempt(ClusterState& state, Time now, Plan& plan) {
   const Rules& rules = state.rules;
   if (!rules.reclaims && !rules.preempts && !rules.consolidates && state.leaving.empty()) return;
   state.MakeFleet();
-  std::vector<PreemptorHead> heads;
+  WaitingHeads heads(state, now);
   for (ClassIndex index = 0; index < state.classes.size(); ++index) {
     const JobClass& job_class = state.classes[index];
     if (job_class.queue.empty()) continue;
     if (job_class.tried_epoch == state.preempt_epoch && now < job_class.try_again) continue;
     state.HeadChanged(index, now);
-    heads.push_back({state.keys[index], {index, job_class.queue.At(job_class.queue.begin()).place}});
+    heads.Add(index);
   }
-  std::make_heap(heads.begin(), heads.end(), PreemptorHead::Later);
   std::vector<ClassIndex> failed;
   std::set<JobId> started;
   for (const Start& start : plan.starts) started.insert(start.job);
   int preemptors = 0;
   while (!heads.empty() && preemptors < kMostPreemptors) {
-    std::pop_heap(heads.begin(), heads.end(), PreemptorHead::Later);
-    PreemptorHead head = std::move(heads.back());
-    heads.pop_back();
-    JobClass& job_class = state.classes[head.preemptor.job_class];
-    const ReservationSlot* slot = SlotOf(state, head.preemptor.place.id);
+    const WaitingHeads::Head head = heads.Take();
+    const Preemptor preemptor{head.job_class, head.place};
+    JobClass& job_class = state.classes[head.job_class];
+    const ReservationSlot* slot = SlotOf(state, head.place.id);
     bool goes_on = slot != nullptr && slot->reservation.is_nomination;
     if (!goes_on) {
       job_class.try_again = kNever;
       std::optional<Seizure> seizure;
-      if (IsWorthALook(state, head.preemptor, now)) {
+      if (IsWorthALook(state, preemptor, now)) {
         preemptors += 1;
-        LiftedCapacity own(state, head.preemptor.place.id);
-        seizure = Look(state, now, head.preemptor, started, job_class.try_again);
+        LiftedCapacity own(state, head.place.id);
+        seizure = Look(state, now, preemptor, started, job_class.try_again);
         if (seizure) own.Forget();
       }
       if (seizure) {
         Apply(state, now, head, std::move(*seizure), plan);
         goes_on = true;
       } else {
-        failed.push_back(head.preemptor.job_class);
+        failed.push_back(head.job_class);
       }
     }
-    if (!goes_on) continue;
-    const ClassQueue::Position next = job_class.queue.Next(job_class.queue.LowerBound(head.preemptor.place));
-    if (job_class.queue.IsEnd(next)) continue;
-    head.preemptor.place = job_class.queue.At(next).place;
-    head.key = state.KeyAt(head.preemptor.job_class, head.preemptor.place, now);
-    heads.push_back(std::move(head));
-    std::push_heap(heads.begin(), heads.end(), PreemptorHead::Later);
+    if (goes_on) heads.AddNext(head);
   }
   // The preemptions made in this cycle can only have made it harder for jobs for which no victims were found before, so
   // these are not tried again.

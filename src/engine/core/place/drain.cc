@@ -321,7 +321,7 @@ bool DrainStands(const ClusterState& state, const ResourceRequest& request,
 std::optional<BackfillReservation> BetterDrain(const ClusterState& state, const ResourceRequest& request,
                                                const std::vector<NodeIndex>& nodes,
                                                const std::vector<TaskPlacement>& than) {
-  // No better places are searched for a job with several components: that is not implemented.
+  // A job with several components keeps the nodes that drain for it: this search compares the places of one component.
   if (IsHeterogeneous(request)) return std::nullopt;
   Drain drain(state, request);
   // For a gang, better nodes alone do not show whether the whole gang improves.
