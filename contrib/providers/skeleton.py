@@ -36,7 +36,7 @@ class Provider:
     """
 
     known = ()  # The options that it reads itself. Empty: all options are arguments of its program.
-    every_call = ()  # Options that say where nodes are. A list has the options of the provider only.
+    every_call = ()  # Options that say where nodes are. A shape cannot have them, because lists do not know shapes.
     set_itself = ()  # Options of its program that are not for administrators.
     has_tokens = True  # A repeated request for one token creates nothing.
 
@@ -49,7 +49,7 @@ class Provider:
         for option in order.get("options", []) + of_shape:
             name, _, value = option.partition("=")
             if not option.startswith("--"):
-                raise Failure(f"option '{option}' is none; write it like \"--region=eu-west-1\"")
+                raise Failure(f"option '{option}' does not begin with --; write it like \"--region=eu-west-1\"")
             if name.startswith("--divvy-"):
                 if name not in OWN_OPTIONS:
                     raise Failure(f"unknown option {name}: expected {', '.join(OWN_OPTIONS)}")
@@ -119,7 +119,7 @@ class Provider:
         return os.path.join(os.environ["HOME"], "provider-requests", self.order["provider"] + "." + self.token)
 
     def note_request(self):
-        """Keeps the fact that a node is requested for the token, before it is. Fails if it may be on its way."""
+        """Stores that a node is requested for the token. Fails if an earlier request may still create one."""
         path = self.request_file()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         try:

@@ -13,5 +13,15 @@ TEST(Base64, EncodesTheExamplesOfTheStandard) {
   EXPECT_EQ(Base64("\xff\xfe\xfd"), "//79");
 }
 
+TEST(Base64, DecodesWhatItEncodedAndRefusesOtherTexts) {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) {
+    EXPECT_EQ(FromBase64(Base64(bytes)), bytes);
+    bytes.push_back(static_cast<char>(i));
+  }
+  for (const char* text : {"A", "Zg=", "====", "A===", "Zg==Zg==", "Zm 8", "Zm9.", "Zm8=\n"})
+    EXPECT_EQ(FromBase64(text), std::nullopt) << text;
+}
+
 }  // namespace
 }  // namespace divvy

@@ -63,7 +63,6 @@
 #include "platform/os/runtime_paths.h"
 #include "platform/supervisor/launcher_service.h"
 #include "platform/supervisor/supervisor_control.h"
-#include "platform/users/secret_file.h"
 #include "platform/users/user_identity.h"
 #include "store/store.h"
 #include "version.h"
@@ -73,7 +72,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t kMostIdentity = std::size_t{64} << 10;  // Bytes of identity.pem.
 /// How long a controller that runs alone waits for the lease of one that has just ended.
 constexpr Duration kAwaitsLease = std::chrono::seconds(5);
 constexpr Duration kBetweenConnects = std::chrono::milliseconds(500);
@@ -101,6 +99,10 @@ std::optional<IgnoredProcess> LookUpProcess(std::int64_t pid) {
   if (::stat(directory.c_str(), &status) == 0) process.user = UserName(status.st_uid);
   if (const auto comm = ReadWhole(directory + "/comm")) process.command = Trim(*comm);
   return process;
+}
+
+bool IsUserInGroup(const User& user, const std::string& group) {
+  return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
 }
 
 class Daemon {
@@ -166,7 +168,7 @@ class Daemon {
   About MakeAbout();
   Admins MakeAdmins() const;
   Result<ApiPorts> RoutePorts();
-  Result<std::shared_ptr<ServiceHost>> MakeServices();
+  std::shared_ptr<ServiceHost> MakeServices();
   Status Serve();
   Status ListenForOthers();
   std::shared_ptr<UiAuth> MakeUiAuth(std::shared_ptr<Audit> audit);
@@ -193,6 +195,7 @@ class Daemon {
   std::int64_t elected_epoch_ = 0;  // Of this process's time as leader. Stays when the lease is lost.
   std::atomic<bool> is_closing_ = false;
   std::shared_ptr<FollowedJobs> followed_;  // As read while this controller stood by.
+  std::string cluster_secret_;              // With several controllers: their common identity.pem.
   // The launcher's services on a served machine; null for a daemon of a single user.
   std::shared_ptr<RootErrands> errands_;
   UserRightCache rights_;
@@ -234,7 +237,7 @@ class Daemon {
   std::unique_ptr<Committer> committer_;
   std::unique_ptr<FairWorkers> readers_;
   std::unique_ptr<LeaseThread> lease_thread_;
-  std::jthread ended_reads_;  // Ends the reads of a standby that leads now.
+  std::jthread ended_reads_;  // Waits for the end of reads from the time when this controller stood by.
 };
 
 void Daemon::After(Duration delay, std::function<void()> task) {
@@ -350,9 +353,7 @@ Result<std::shared_ptr<StateCopy>> Daemon::CopyState(FollowThread& follow) {
   ports.takes_root_jobs = RunsRootJobs();
   ports.hides_others_jobs = config_.hides_others_jobs;
   ports.user_name = UserName;
-  ports.is_in_group = [](const User& user, const std::string& group) {
-    return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
-  };
+  ports.is_in_group = IsUserInGroup;
   ports.find_user = KeptUsers(find_user);
   ports.read = [](std::int64_t, const std::function<std::function<void()>()>& work) { work()(); };
   ports.remote = copy->remote;
@@ -581,9 +582,7 @@ Admins Daemon::MakeAdmins() const {
   names.uids.insert(::geteuid());
   names.users.insert(config_.admin_users.begin(), config_.admin_users.end());
   names.groups.insert(config_.admin_groups.begin(), config_.admin_groups.end());
-  return Admins(std::move(names), [](const User& user, const std::string& group) {
-    return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
-  });
+  return Admins(std::move(names), IsUserInGroup);
 }
 
 Result<ApiPorts> Daemon::RoutePorts() {
@@ -592,9 +591,7 @@ Result<ApiPorts> Daemon::RoutePorts() {
   ports.takes_root_jobs = RunsRootJobs();
   ports.hides_others_jobs = config_.hides_others_jobs;
   ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
-  ports.is_in_group = [](const User& user, const std::string& group) {
-    return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
-  };
+  ports.is_in_group = IsUserInGroup;
   ports.read = [this](std::int64_t uid, std::function<std::function<void()>()> work) {
     readers_->Do(uid, [this, work = std::move(work)] { asio::post(loop_, work()); });
   };
@@ -634,7 +631,7 @@ Result<ApiPorts> Daemon::RoutePorts() {
   return ports;
 }
 
-Result<std::shared_ptr<ServiceHost>> Daemon::MakeServices() {
+std::shared_ptr<ServiceHost> Daemon::MakeServices() {
   Haproxy::Options front;
   front.program = FindHaproxy(config_.haproxy, places_.is_machine_wide);
   front.keeps_environment = !places_.is_machine_wide;
@@ -674,9 +671,7 @@ Result<std::shared_ptr<ServiceHost>> Daemon::MakeServices() {
                                    record.id.value()};
     return samples_->OwnOf(subject, name, static_cast<samples::Second>(ToSeconds(clock_.Now())));
   };
-  if (has_standbys()) {
-    DIVVY_TRY(ports.cluster_secret, ReadSecret(places_.state + "/identity.pem", kMostIdentity));
-  }
+  ports.cluster_secret = cluster_secret_;
   ports.shown_host = front.place.listen_host == "0.0.0.0" ? HostName() : front.place.listen_host;
   auto services = std::make_shared<ServiceHost>(loop_, *driver_, std::move(front), std::move(ports));
   for (const auto& [key, text] : std::exchange(service_rows_, {})) services->LoadSetting(key, text);
@@ -688,7 +683,7 @@ Status Daemon::Serve() {
   DIVVY_TRY(ApiPorts ports, RoutePorts());
   routes_ = std::make_unique<Routes>(*driver_, host_.node(), MakeAbout(), MakeAdmins(), std::move(ports));
   if (keeper_) routes_->SetAge([this] { return keeper_->may_act() ? std::string() : AgeText(*keeper_); });
-  DIVVY_TRY(services_, MakeServices());
+  services_ = MakeServices();
   routes_->SetServices(services_);
   HttpServerOptions options;
   options.path = places_.socket;
@@ -864,6 +859,7 @@ Status Daemon::JoinControllers() {
   DIVVY_TRY(const TlsIdentity identity,
             LoadTlsIdentity(path, "divvy controller", clock_.Now(), {HostName(), "localhost"}));
   self_.certificate = identity.fingerprint;
+  cluster_secret_ = identity.pem;
   auto opened = OpenLease(config_.store_url, places_, self_);
   // A controller that was started with a wrong URL says so; one that has served waits for its database.
   while (!opened && flags_.yields && opened.error().code == ErrorCode::kUnreachable) {
@@ -931,7 +927,7 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
   });
   loop_.run();
   reads->Close();
-  // Its threads may be at work.
+  // Its threads may still be reading, and this controller must not wait for them before it leads.
   ended_reads_ = std::jthread([ended = std::move(reads)]() mutable { ended.reset(); });
   followed_ = follow->Stop();
   signals_.cancel();

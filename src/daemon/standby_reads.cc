@@ -19,11 +19,11 @@ constexpr std::chrono::steady_clock::duration kLongestPause = std::chrono::minut
 constexpr std::chrono::steady_clock::duration kPauseAfterFailure = std::chrono::seconds(2);
 /// How long a request waits for a new copy if there is an older one.
 constexpr Duration kWaitsForNew = std::chrono::seconds(2);
-/// The same for the first copy.
+/// How long a request waits for the first copy.
 constexpr Duration kWaitsForFirst = std::chrono::seconds(10);
-/// A copy that nobody has used for this time is dropped.
+/// A copy that was not used for this time is dropped.
 constexpr Duration kKeepsUnused = std::chrono::seconds(30);
-/// Requests that are not answered yet.
+/// The limit on requests that are not answered yet.
 constexpr std::size_t kMostAsked = 1000;
 /// How often a copy is made for a caller that the last one did not know.
 constexpr auto kStrangersPause = std::chrono::minutes(1);
@@ -44,7 +44,7 @@ bool IsAnsweredFromCopy(const HttpRequest& request) {
   return slash > 0 && (slash == rest.size() || rest.substr(slash) == "/why");
 }
 
-/// The client has just changed something, and must see it.
+/// Returns true if the client must see the present state, for example because it has just changed something.
 bool WantsPresent(const HttpRequest& request) {
   return request.header("cache-control").find("no-cache") != std::string_view::npos;
 }
@@ -62,7 +62,7 @@ std::function<void()> StandbyReads::OnLoop(std::function<void(StandbyReads&)> ta
 bool StandbyReads::Answer(const Peer& peer, HttpRequest& request, const Reply& reply, const Standby::SendOn& send_on) {
   if (*is_closed_ || !IsAnsweredFromCopy(request) || WantsPresent(request)) return false;
   if (waiting_.size() + answered_.size() >= kMostAsked || !IsWorthReading(peer, request)) return false;
-  const bool waits = IsToMakeAnew();
+  const bool waits = NeedsNewCopy();
   if (!waits && !HasCopy()) return false;
   Asked asked{peer, std::move(request), reply, send_on};
   if (!waits) {
@@ -70,7 +70,7 @@ bool StandbyReads::Answer(const Peer& peer, HttpRequest& request, const Reply& r
     return true;
   }
   waiting_.emplace(next_number_++, std::move(asked));
-  MakeAnew();
+  MakeCopy();
   return true;
 }
 
@@ -82,14 +82,14 @@ bool StandbyReads::IsWorthReading(const Peer& peer, const HttpRequest& request) 
   return row != nullptr && IsSameSecret(row->hash, Sha256Hex(bearer->secret));
 }
 
-bool StandbyReads::IsToMakeAnew() const {
+bool StandbyReads::NeedsNewCopy() const {
   if (is_making_) return !is_late_;
   const TimePoint now = ports_.now();
   if (copy_ != nullptr && now - copy_->read_at < kYoung) return false;
   return now >= next_at_;
 }
 
-void StandbyReads::MakeAnew() {
+void StandbyReads::MakeCopy() {
   if (std::exchange(is_making_, true)) return;
   ports_.after(HasCopy() ? kWaitsForNew : kWaitsForFirst, OnLoop([number = made_](StandbyReads& reads) {
                  if (!reads.is_making_ || reads.made_ != number) return;
@@ -122,7 +122,7 @@ void StandbyReads::OnMade(Result<std::shared_ptr<StateCopy>> made, std::chrono::
   ++made_;
   const TimePoint now = ports_.now();
   next_at_ = now + std::min(std::max(took * kPausePerWork, made ? took : kPauseAfterFailure), kLongestPause);
-  // Else the copy of before answers; its age shows that.
+  // After a failure, the previous copy answers, with its age.
   if (made) {
     Drop(std::exchange(copy_, *std::move(made)));
     tokens_ = copy_->tokens;

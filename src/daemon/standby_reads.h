@@ -1,6 +1,6 @@
 // Answers reads while this controller stands by. They are answered by a copy of the leader's state, which is read from
-// the database when somebody asks: a controller that neither decides nor commits, and the same routes that the leader
-// has. An answer says how old its copy is (header Divvy-Age). While nobody asks, there is no copy.
+// the database when a client asks: a controller that neither decides nor commits, and the same routes that the leader
+// has. An answer says how old its copy is (header Divvy-Age). While no client asks, there is no copy.
 //
 // Nothing here waits for the database on the loop's thread: one thread makes copies, another one answers from them.
 #pragma once
@@ -27,7 +27,7 @@
 namespace divvy {
 
 /// The launcher of a copy, which refuses to start jobs.
-class NoLaunches final : public Launcher {
+class RefusingLauncher final : public Launcher {
  public:
   Status Launch(const LaunchRequest&) override { return Unreachable("this controller stands by"); }
   void Confirm(JobId, std::uint32_t) override {}
@@ -41,7 +41,7 @@ struct StateCopy {
   std::unique_ptr<Store> store;
   std::unique_ptr<Controller> controller;
   RealClock clock;
-  NoLaunches launcher;
+  RefusingLauncher launcher;
   Node node{NodeOptions(), launcher, {}};
   TokenRegistry tokens;
   std::shared_ptr<RemoteAccess> remote;
@@ -67,8 +67,8 @@ class StandbyReads : public std::enable_shared_from_this<StandbyReads> {
 
   /// See Standby::Options::read.
   bool Answer(const Peer& peer, HttpRequest& request, const Reply& reply, const Standby::SendOn& send_on);
-  /// Drops the copy and everything that waits. The threads may work on: destroy this object on another thread than the
-  /// loop's.
+  /// Drops the copy and everything that waits. The threads may continue for seconds: destroy this object on another
+  /// thread than the loop's.
   void Close();
 
  private:
@@ -81,12 +81,12 @@ class StandbyReads : public std::enable_shared_from_this<StandbyReads> {
   };
 
   bool HasCopy() const { return copy_ != nullptr && ports_.now() - copy_->read_at < kOldest; }
-  /// False for a stranger, for whom the state is not read.
+  /// Returns false for a caller without a valid token, for whom the state is not read.
   bool IsWorthReading(const Peer& peer, const HttpRequest& request) const;
-  bool IsToMakeAnew() const;
-  void MakeAnew();
+  bool NeedsNewCopy() const;
+  void MakeCopy();
   void OnMade(Result<std::shared_ptr<StateCopy>> made, std::chrono::steady_clock::duration took);
-  /// Answers all that wait for a new copy from what there is.
+  /// Answers all requests that wait for a new copy, from the copy that there is.
   void AnswerWaiting();
   void AnswerFromCopy(Asked asked);
   void DropWhenUnused();
@@ -100,11 +100,11 @@ class StandbyReads : public std::enable_shared_from_this<StandbyReads> {
 
   Ports ports_;
   std::shared_ptr<StateCopy> copy_;
-  std::map<std::uint64_t, Asked> waiting_;   // For a new copy.
-  std::map<std::uint64_t, Asked> answered_;  // By the reader's thread, which has their requests.
+  std::map<std::uint64_t, Asked> waiting_;   // Requests that wait for a new copy.
+  std::map<std::uint64_t, Asked> answered_;  // Requests that the reader's thread answers.
   std::uint64_t next_number_ = 1;
   bool is_making_ = false;
-  bool is_late_ = false;  // It is being made for so long that nobody waits for it.
+  bool is_late_ = false;  // Making a copy takes so long that requests no longer wait for it.
   std::uint64_t made_ = 0;
   bool is_use_watched_ = false;
   TimePoint used_at_{};

@@ -67,7 +67,7 @@ class StandbyReadsTest : public testing::Test {
     ports.agents = copy->nodes;
     Admins admins({}, [](const User&, const std::string&) { return false; });
     copy->routes = std::make_unique<Routes>(*copy->driver, copy->node, About(), std::move(admins), std::move(ports));
-    dropped_.push_back(copy);
+    copies_.push_back(copy);
     return copy;
   }
 
@@ -151,7 +151,7 @@ class StandbyReadsTest : public testing::Test {
   int run_ = 0;    // Tasks of the loop.
   bool is_blocked_ = false;
   std::atomic<bool> fails_ = false;
-  std::vector<std::weak_ptr<StateCopy>> dropped_;
+  std::vector<std::weak_ptr<StateCopy>> copies_;
   std::shared_ptr<StandbyReads> reads_;
 };
 
@@ -219,8 +219,8 @@ TEST_F(StandbyReadsTest, AnUnusedCopyIsDropped) {
   EXPECT_EQ(Await(Ask()), "200");
   Pass(seconds(30));
   const auto deadline = std::chrono::steady_clock::now() + seconds(30);
-  while (!dropped_[0].expired() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-  EXPECT_TRUE(dropped_[0].expired());
+  while (!copies_[0].expired() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_TRUE(copies_[0].expired());
 }
 
 TEST_F(StandbyReadsTest, NothingIsAnsweredAfterTheEnd) {

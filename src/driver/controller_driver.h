@@ -55,13 +55,13 @@ class ControllerDriver {
   /// and the changes are committed to the store.
   void Touch();
   using Answer = std::function<void(const Status&)>;
-  /// The caller of AfterCommit, while nothing can be stored.
+  /// The answer to the caller of AfterCommit while nothing can be stored.
   enum class IfNotStored {
-    kWait,
-    /// Gets the error: for a submission, which is then undone, or for a caller that does not depend on durability.
+    kWait,  // None yet.
+    /// The error: for a submission, which is then undone, or for a caller that does not depend on durability.
     kRefuse,
-    /// Gets kTimedOut if the store is remote: the change stays, and is stored if the database answers again before
-    /// another controller leads. Waits if the disk of a local store is full.
+    /// kTimedOut if the store is remote: the change stays, and is stored if the database answers again before
+    /// another controller leads. None yet if the disk of a local store is full.
     kReport,
   };
   /// Calls `answer` when everything applied so far is durable. Errors come after a few seconds (kNewWorkWaits).

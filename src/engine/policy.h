@@ -34,7 +34,7 @@ struct PreemptionSettings {
 struct TimeSharingSettings {
   bool is_on = false;
   Duration trial = std::chrono::hours(4);  // GPU time for which a new job is on trial.
-  double at_most = 0.2;                    // The part of its run time that a job loses at most, beside ten minutes.
+  double at_most = 0.2;                    // The part of its run time that a job loses at most, plus ten minutes.
 
   friend bool operator==(const TimeSharingSettings&, const TimeSharingSettings&) = default;
 };

@@ -14,6 +14,16 @@ constexpr Duration kCommandTimeout = 60s;
 /// Afterwards the node is told why the job has not left its GPUs. Much memory takes minutes to copy.
 constexpr Duration kDisplaceTimeout = std::chrono::minutes(30);
 
+/// Converts GPU numbers from a message. Fails if one is out of range.
+Result<std::vector<GpuIndex>> GpuIndices(const std::vector<int>& numbers) {
+  std::vector<GpuIndex> gpus;
+  for (const int gpu : numbers) {
+    if (gpu < 0 || gpu >= GpuSet::kCapacity) return NotFound("there is no GPU " + std::to_string(gpu));
+    gpus.push_back(static_cast<GpuIndex>(gpu));
+  }
+  return gpus;
+}
+
 }  // namespace
 
 void Keeper::OnRequest(const wire::KeeperRequest& request) {
@@ -166,13 +176,10 @@ void Keeper::OnReturn(std::uint64_t id, const wire::KeeperReturn& back) {
   ManagedTenant* kept = shared_.Find(tenant);
   if (kept == nullptr || kept->tenant == nullptr)
     return shared_.listener->Answer(id, NotFound("job " + ToString(back.job) + " is not on this node"));
-  std::vector<GpuIndex> to;
-  for (const int gpu : back.to) {
-    if (gpu < 0 || gpu >= GpuSet::kCapacity)
-      return shared_.listener->Answer(id, NotFound("there is no GPU " + std::to_string(gpu)));
-    to.push_back(static_cast<GpuIndex>(gpu));
-  }
-  if (const Status returns = shared_.planner.Return(tenant, to); !returns) return shared_.listener->Answer(id, returns);
+  const Result<std::vector<GpuIndex>> to = GpuIndices(back.to);
+  if (!to) return shared_.listener->Answer(id, to.error());
+  if (const Status returns = shared_.planner.Return(tenant, *to); !returns)
+    return shared_.listener->Answer(id, returns);
   kept->displacement_failure.clear();
   kept->record.terms.paper = back.to;
   kept->record.is_displaced = false;
@@ -184,7 +191,7 @@ void Keeper::OnReturn(std::uint64_t id, const wire::KeeperReturn& back) {
   }
   pending_.Fail(*kept, Goal::kDisplaced, "it returns");
   pending_.Fail(*kept, Goal::kReturned, "it returns to other GPUs");
-  kept->pending.push_back({id, Goal::kReturned, to});
+  kept->pending.push_back({id, Goal::kReturned, *to});
 }
 
 TenantId Keeper::LatestOf(JobId job) const {
@@ -200,17 +207,13 @@ void Keeper::OnCommand(std::uint64_t id, JobId job, Goal goal, const std::vector
   ManagedTenant* kept = shared_.Find(tenant);
   if (kept == nullptr || kept->tenant == nullptr)
     return shared_.listener->Answer(id, NotFound("job " + ToString(job) + " has no GPU fraction on this node"));
-  PendingRequest pending{id, goal, {}, shared_.loop.Now() + kCommandTimeout};
-  for (const int gpu : to) {
-    if (gpu < 0 || gpu >= GpuSet::kCapacity)
-      return shared_.listener->Answer(id, NotFound("there is no GPU " + std::to_string(gpu)));
-    pending.to.push_back(static_cast<GpuIndex>(gpu));
-  }
+  const Result<std::vector<GpuIndex>> gpus = GpuIndices(to);
+  if (!gpus) return shared_.listener->Answer(id, gpus.error());
   const Status asked = goal == Goal::kParked ? shared_.planner.ParkByUser(tenant)
                        : goal == Goal::kHere ? shared_.planner.WakeByUser(tenant)
-                                             : shared_.planner.MoveByUser(tenant, pending.to);
+                                             : shared_.planner.MoveByUser(tenant, *gpus);
   if (!asked) return shared_.listener->Answer(id, asked);
-  kept->pending.push_back(std::move(pending));
+  kept->pending.push_back({id, goal, *gpus, shared_.loop.Now() + kCommandTimeout});
 }
 
 Status Keeper::Resize(JobId job, const wire::ShareTerms& share, const std::vector<int>& paper) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <tuple>
 
 #include "base/text.h"
 
@@ -111,15 +110,13 @@ bool Provisioner::LoadSetting(std::string_view key, std::string_view text) {
     return true;
   }
   if (key.starts_with(kSpentPrefix)) {
-    if (const auto spent = SpentIn(text)) {
-      State& state = states_[std::string(key.substr(kSpentPrefix.size()))];
-      std::tie(state.month, state.spent) = *spent;
-    }
+    if (const auto spent = SpentIn(text))
+      states_[std::string(key.substr(kSpentPrefix.size()))].cost = {spent->first, spent->second};
     return true;
   }
   if (key.starts_with(kTeamSpentPrefix)) {
     if (const auto spent = SpentIn(text))
-      team_months_[std::string(key.substr(kTeamSpentPrefix.size()))] = {spent->first, spent->second};
+      team_costs_[std::string(key.substr(kTeamSpentPrefix.size()))] = {spent->first, spent->second};
     return true;
   }
   return false;
@@ -519,22 +516,15 @@ void Provisioner::OnListed(State& state, const std::string& provider, const Answ
 
 void Provisioner::Forget(const std::string& token, Time now) {
   const NodeRequest& request = requests_.find(token)->second;
-  State& state = StateOf(request.provider);
   const std::int64_t month = MonthOf(now);
-  if (state.month != month) state.spent = Money();
-  state.month = month;
   // A node that was never known to exist cost nothing.
   const Money cost = request.instance.empty() ? Money() : CostBetween(request, StartOfMonth(month), now);
-  state.spent += cost;
-  if (!request.team.empty()) {
-    TeamMonth& team = team_months_[request.team];
-    if (team.month != month) team = {month, Money()};
-    team.spent += cost;
-    dirty_[std::string(kTeamSpentPrefix) + request.team] =
-        std::to_string(month) + " " + std::to_string(team.spent.micros());
-  }
-  dirty_[std::string(kSpentPrefix) + request.provider] =
-      std::to_string(month) + " " + std::to_string(state.spent.micros());
+  const auto add = [&](MonthlyCost& sum, std::string_view prefix, const std::string& name) {
+    sum = {month, sum.In(month) + cost};
+    dirty_[std::string(prefix) + name] = std::to_string(month) + " " + std::to_string(sum.spent.micros());
+  };
+  add(StateOf(request.provider).cost, kSpentPrefix, request.provider);
+  if (!request.team.empty()) add(team_costs_[request.team], kTeamSpentPrefix, request.team);
   dirty_[std::string(kRequestPrefix) + token] = "";
   watches_.erase(token);
   token_of_.erase(request.node);
@@ -549,7 +539,7 @@ std::string Provisioner::BeyondCeiling(const NodeRequest& request, Time now) con
   const State& state = states_.find(request.provider)->second;
   std::int64_t nodes = 1, gpus = request.gpus;
   Money hourly = request.hourly;
-  Money spent = state.month == MonthOf(now) ? state.spent : Money();
+  Money spent = state.cost.In(MonthOf(now));
   for (const auto& [token, other] : requests_) {
     if (token == request.token || other.provider != request.provider) continue;
     nodes += 1;
@@ -718,7 +708,7 @@ Provisioner::View Provisioner::ViewOf(std::string_view provider, Time now) const
   view.last_error = state.last_error;
   view.last_error_at = state.last_error_at;
   view.down_until = state.down_until;
-  if (state.month == MonthOf(now)) view.spent_this_month = state.spent;
+  view.spent_this_month = state.cost.In(MonthOf(now));
   for (const auto& [token, request] : requests_) {
     if (request.provider != provider) continue;
     view.nodes += 1;
@@ -732,8 +722,8 @@ Provisioner::View Provisioner::ViewOf(std::string_view provider, Time now) const
 std::map<std::string, Provisioner::Spending> Provisioner::TeamSpending(Time now) const {
   std::map<std::string, Spending> spending;
   const std::int64_t month = MonthOf(now);
-  for (const auto& [team, spent] : team_months_) {
-    if (spent.month == month) spending[team].this_month = spent.spent;
+  for (const auto& [team, cost] : team_costs_) {
+    if (cost.month == month) spending[team].this_month = cost.spent;
   }
   for (const auto& [token, request] : requests_) {
     if (request.team.empty()) continue;

@@ -203,6 +203,12 @@ class Provisioner {
     bool is_called = false;
     Time retry_at = kNoTime;
   };
+  /// The cost, within one month, of nodes that are gone.
+  struct MonthlyCost {
+    std::int64_t month = 0;  // See MonthOf.
+    Money spent;
+    Money In(std::int64_t wanted) const { return month == wanted ? spent : Money(); }
+  };
   struct State {
     ProviderMode mode = ProviderMode::kAsConfigured;
     int failures = 0;
@@ -217,8 +223,7 @@ class Provisioner {
     int last_number = 0;                        // In the name of the node that was requested last.
     int calls = 0;                              // To create or destroy.
     std::map<std::string, Stranger> strangers;  // By instance.
-    std::int64_t month = 0;                     // See MonthOf.
-    Money spent;                                // In that month, by nodes that are gone.
+    MonthlyCost cost;
   };
   /// A call that was not answered yet.
   struct Sent {
@@ -251,11 +256,7 @@ class Provisioner {
   std::map<std::string, NodeRequest, std::less<>> requests_;  // By token.
   std::map<std::string, Watch, std::less<>> watches_;         // By token.
   std::map<std::string, std::string, std::less<>> token_of_;  // By node.
-  struct TeamMonth {
-    std::int64_t month = 0;
-    Money spent;  // In that month, by nodes that are gone.
-  };
-  std::map<std::string, TeamMonth> team_months_;
+  std::map<std::string, MonthlyCost> team_costs_;             // By team.
   std::map<std::uint64_t, Sent> sent_;
   std::map<std::string, std::string> dirty_;  // Rows that changed since the last step.
   std::uint64_t next_call_ = 1;

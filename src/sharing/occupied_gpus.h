@@ -35,6 +35,13 @@ inline std::vector<GpuIndex> GpusOf(const Tenant& tenant) {
   return gpus;
 }
 
+/// Returns the GPU that each device is planned on, in device order.
+inline std::vector<GpuIndex> PlannedGpusOf(const Tenant& tenant) {
+  std::vector<GpuIndex> gpus;
+  for (const Device& device : tenant.devices) gpus.push_back(device.planned_gpu);
+  return gpus;
+}
+
 /// Returns true while the tenant moves, is being parked or wakes.
 inline bool IsInFlight(const Tenant& tenant) {
   return !tenant.is_lost &&

@@ -37,8 +37,8 @@ class StoreFollower {
 std::unique_ptr<StoreFollower> FollowPostgresStore(const PostgresOptions& options);
 
 class Store;
-/// A store that only reads, beside the process that writes: it takes no lock, and its commits fail. kUnreachable if the
-/// server cannot be reached.
+/// Opens a store for reading only, while another process writes to it: it takes no lock, and its commits fail.
+/// kUnreachable if the server cannot be reached.
 Result<std::unique_ptr<Store>> OpenPostgresReader(const PostgresOptions& options);
 
 }  // namespace divvy

@@ -31,7 +31,8 @@ keeps=$(on_machine --nodelist n1 -- sh -c 'while [ ! -e "$1" ]; do sleep 0.02; d
 wait_for "the first job" state_is "$keeps" running
 
 # The first job is refused by the node, or the node has reported the problem by then. In both cases the job is not lost.
-cat /dev/zero >"$DIVVY_SMALL_DISK/filler" 2>/dev/null || true
+fill() { cat /dev/zero >"$DIVVY_SMALL_DISK/filler.$1" 2>/dev/null || true; }
+fill first
 first=$(on_machine --nodelist n1,n2 -- hostname)
 second=$(on_machine -- true)
 wait_for "a job that n1 was to run" state_is "$first" succeeded
@@ -47,11 +48,17 @@ touch go
 wait_for "the end of what ran there" state_is "$keeps" failed
 expect 9 "$(field "$keeps" exit_code)" "its exit code"
 kill_agent n1
+fill again
 on n1 agent --detach --quiet || fail "n1 did not come back on a full disk"
 wait_for "n1 to say it again" says n1 "its disk is full"
 state_is "$waits" queued || fail "job $waits is $(field "$waits" state)"
 
-rm "$DIVVY_SMALL_DISK/filler"
+# A new process of the controller has a new epoch, which the agent cannot store.
+divvy down >/dev/null
+up_at "$port" --emulate 2xH100-80GB
+wait_for "n1 to be connected to the new controller" says n1 "its disk is full"
+
+rm "$DIVVY_SMALL_DISK"/filler.*
 wait_for "the job, now that there is room" state_is "$waits" succeeded
 ! says n1 "full" || fail "n1 still says: $(reason_of n1)"
 echo "full_node: passed"

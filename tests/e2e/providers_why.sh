@@ -106,11 +106,11 @@ grep -q "no-grow: the elements of an array share it; name the array, $array" out
 
 # A dry run considers what else keeps the job.
 divvy submit --dry-run --hold --provider boots --gpus 8 -- true >out 2>&1
-grep -q 'nodes on demand: none as long as something else keeps the job: ' out || fail "says: $(cat out)"
+grep -q 'nodes on demand: none while something else keeps the job from starting: ' out || fail "says: $(cat out)"
 divvy submit --dry-run --dependency "afterok:$kept" --provider boots --gpus 8 -- true >out 2>&1
-grep -q 'nodes on demand: none as long as something else keeps the job: ' out || fail "says: $(cat out)"
+grep -q 'nodes on demand: none while something else keeps the job from starting: ' out || fail "says: $(cat out)"
 divvy submit --dry-run --provider boots --nodes 2 --gpus 8 -- true >out 2>&1
-! grep -q 'none as long as' out || fail "says: $(cat out)"
+! grep -q 'none while' out || fail "says: $(cat out)"
 
 # Money of teams: their views and metrics.
 paid=$(submit --provider spot --team lab --gpus 8 -- true)

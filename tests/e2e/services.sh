@@ -6,7 +6,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/scripts/lib.sh"
 unpack_haproxy
 . "$root/tests/e2e/lib.sh"
-# For one request: the front opens a port up to two seconds after its last change.
+# Options of curl: the front may open a port only two seconds after its last change.
 patient="--retry 10 --retry-delay 1 --retry-connrefused"
 replica="python3 $root/scripts/services/replica.py"
 up() { divvy up --quiet --emulate 2xH100-80GB; }
@@ -173,8 +173,7 @@ divvy serve delete metric >/dev/null
 # A replica with GPU memory is parked when it is idle, and the first request wakes it. The other services answer.
 divvy serve create parks --replicas 0..1 --idle 2s --down-delay 1s --gpus 0.5 --wake-within 30s -- $replica --vram 200000000 >/dev/null
 url=$(url_of parks)
-# The front opens the port up to two seconds after its last change.
-expect 200 "$(curl $patient -s -m 60 --retry 10 --retry-delay 1 --retry-connrefused -o answer -w '%{http_code}' "$url")" "the first request to a service with a GPU"
+expect 200 "$(curl $patient -s -m 60 -o answer -w '%{http_code}' "$url")" "the first request to a service with a GPU"
 WAIT_S=60 wait_for "a parked replica" service_is parks state parked
 job=$(divvy serve show parks --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["replicas"][0]["job"])')
 divvy why "$job" | grep -q "parked" || fail "why says: $(divvy why "$job")"

@@ -215,7 +215,7 @@ class CloudTest(unittest.TestCase):
         self.assertEqual(self.refusal("gcloud", "list"), "cannot run gcloud: No such file or directory")
 
     def test_bad_options(self):
-        self.assertIn("option 'region=x' is none", self.refusal("aws", "list", ["region=x"]))
+        self.assertIn("option 'region=x' does not begin with --", self.refusal("aws", "list", ["region=x"]))
         self.assertIn("unknown option --divvy-pat: expected --divvy-path",
                       self.refusal("aws", "list", ["--divvy-pat=x"]))
         self.assertIn("unknown option --zone: expected --region", self.refusal("lambda", "list", ["--zone=x"]))

@@ -56,8 +56,8 @@ constexpr long kLongestPauseMs = 1000;
 constexpr auto kRepeatAtMost = std::chrono::seconds(30);
 constexpr auto kRepeatPause = std::chrono::milliseconds(100);
 constexpr std::size_t kKeyBytes = 16;
-/// An older answer gets a note, in seconds.
-constexpr double kOldAnswer = 3;
+/// From this age in seconds on, an answer gets a note.
+constexpr double kOldAnswerS = 3;
 /// How long a submission may take before it is repeated: the leader may hang.
 constexpr Duration kSubmissionTakes = std::chrono::seconds(8);
 
@@ -135,7 +135,7 @@ struct Api::Connection {
 
   void NoteAge(std::string_view seconds) {
     const auto age = ParseNumber(seconds);
-    if (!age || *age < kOldAnswer || std::exchange(has_noted_age, true)) return;
+    if (!age || *age < kOldAnswerS || std::exchange(has_noted_age, true)) return;
     std::fprintf(stderr, "divvy: note: this answer is %.0f s old: its controller does not lead at the moment\n", *age);
   }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -135,8 +136,8 @@ Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
   if (line.others.empty()) return ConnectTo(line, line.controller, kTimeout);
   std::vector<HostPort> addresses = {line.controller};
   addresses.insert(addresses.end(), line.others.begin(), line.others.end());
-  // Since one found the leader. The next one takes another controller than the last.
-  static std::size_t searches_in_vain = 0;
+  // How many searches have failed since the leader was found last. Each of them takes the next standby controller.
+  static std::atomic<std::size_t> searches_in_vain = 0;
   const auto began = std::chrono::steady_clock::now();
   while (true) {
     std::vector<HttpClient> others;

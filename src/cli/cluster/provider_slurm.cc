@@ -194,7 +194,10 @@ Result<std::string> CallSlurm(const std::string& verb, const wire::ProviderOrder
     DIVVY_TRY(const std::vector<Pilot> pilots, ListPilots(order.cluster));
     wire::ProviderList list;
     for (const Pilot& pilot : pilots)
-      list.nodes.push_back({order.cluster, pilot.token, pilot.id, {}, pilot.is_pending ? "pending" : ""});
+      list.nodes.push_back({.cluster = order.cluster,
+                            .token = pilot.token,
+                            .instance = pilot.id,
+                            .state = pilot.is_pending ? "pending" : ""});
     return wire::Encode(list);
   }
   DIVVY_CHECK(DestroyPilot(order));

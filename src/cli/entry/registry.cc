@@ -687,8 +687,7 @@ std::vector<Command> MakeCommands() {
        "Create command links named sbatch, gbatch, vh and others",
        "divvy shims DIR",
        "Creates in DIR: sbatch srun salloc scancel squeue sinfo sacct scontrol sacctmgr sshare sprio sattach sdiag "
-       "sstat, "
-       "gbatch gqueue ginfo gjob gcancel gctl gflowd, vh. Each also works as divvy NAME.",
+       "sstat, gbatch gqueue ginfo gjob gcancel gctl gflowd, vh. Each also works as divvy NAME.",
        {{"divvy shims ~/bin", ""}},
        "Tools",
        nullptr,

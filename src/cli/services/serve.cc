@@ -98,7 +98,7 @@ std::vector<Option> ServiceTable(wire::ServiceDefinition& definition) {
       count(settings.concurrency));
   add("target", "N", "Requests in flight per replica to scale for (default: 0.7 of --concurrency)",
       number(settings.target));
-  add("target-metric", "NAME", "Let --target be of this metric, which the replicas report; '': of requests again",
+  add("target-metric", "NAME", "Scale by this metric of the replicas, with --target per replica; '': by requests again",
       [&settings](std::string_view value) -> Status {
         settings.metric = value;
         return {};

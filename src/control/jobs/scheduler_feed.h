@@ -62,9 +62,9 @@ class SchedulerFeed {
   /// Updates all jobs after a change of teams, because their groups may have changed. Only rare administrator actions
   /// call this.
   void FollowTeams(Time now);
-  /// A node on which only jobs that can be parked start (TimeSharer), or none, and what the others wait for.
+  /// A node on which only jobs that can be parked start (TimeSharer), or with `is_for_all` no job.
   struct KeptNode {
-    std::string why;
+    std::string why;  // Jobs that cannot start there wait for this: "job 7 of ada, which is parked, to return ...".
     bool is_for_all = false;
     friend bool operator==(const KeptNode&, const KeptNode&) = default;
   };

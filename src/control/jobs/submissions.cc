@@ -96,8 +96,9 @@ Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, c
   }
 
   const JobId id = record.id;
-  if (elements == 0) dependencies_.NameCounterparts(record, record.dependencies);
-  if (elements > 0) {
+  if (elements == 0) {
+    dependencies_.NameCounterparts(record, record.dependencies);
+  } else {
     if (spec.array) {
       record.array_at_once = spec.array->at_once;
       if (spec.parameters.empty() && spec.array->indices != IndexRanges(0, record.array_count - 1)) {

@@ -13,15 +13,16 @@
 namespace divvy {
 namespace {
 
-/// After a command failed, the next one waits this long.
+/// A job that could not be parked is not parked again for this long.
 constexpr Duration kRestAfterFailure = std::chrono::minutes(5);
+/// A command that has failed is sent again this long after it was sent.
 constexpr Duration kRepeatsAfter = std::chrono::seconds(30);
 /// A parked job does not take its GPUs back this long while the newcomer still waits. The engine keeps them for the
 /// newcomer; only a restart of the controller loses that.
 constexpr Duration kNewcomerStartsWithin = std::chrono::minutes(1);
-/// Content is copied to the host, or back, at least this fast.
+/// GPU memory is copied to the host, or back, at least this fast, in bytes.
 constexpr std::int64_t kCopiedPerSecond = std::int64_t{4} << 30;
-/// A job that is not away this long after it was told to leave stays, and four copies more.
+/// A job keeps its GPUs if it has not left them within this time and that of four copies.
 constexpr Duration kLeavesWithin = std::chrono::minutes(5);
 
 // See WeightOf in engine/time_sharing: among sets of victims that free equally many GPUs, those with little to lose go
@@ -33,6 +34,15 @@ std::int64_t WeightOf(const time_sharing::JobView& view, const time_sharing::Opt
   if (!view.is_settled) return kUnsettledWeight;
   const auto left = std::chrono::duration_cast<std::chrono::seconds>(time_sharing::BudgetLeft(view, options)).count();
   return kSettledWeight + 1'000'000 / (std::max<std::int64_t>(left, 0) + 1);
+}
+
+/// Returns when a job on trial will have run for its trial time, if it keeps its GPUs.
+Time TrialEnd(const time_sharing::JobView& view, const time_sharing::Options& options, Time now) {
+  return now + (options.trial - view.ran * view.gpus) / view.gpus + std::chrono::milliseconds(1);
+}
+
+NodeIndex IndexOfNode(const NodeTable& nodes, const JobRecord& record) {
+  return nodes.IndexOf(record.node).value_or(kOwnNode);
 }
 
 Duration CopyTime(Bytes content, const time_sharing::Options& options) {
@@ -109,7 +119,7 @@ Reason TimeSharer::ReasonOf(const JobRecord& record, Time now) const {
 
 Bytes TimeSharer::ContentOf(const JobRecord& record, const Displacement& state) const {
   constexpr std::int64_t kMebibyte = 1 << 20;
-  const auto& gpus = scheduler_.node(nodes_.IndexOf(record.node).value_or(kOwnNode)).capacity.gpus;
+  const auto& gpus = scheduler_.node(IndexOfNode(nodes_, record)).capacity.gpus;
   std::int64_t mebibytes = 0;
   for (const int gpu : state.gpus) {
     if (static_cast<std::size_t>(gpu) >= gpus.size()) continue;
@@ -204,12 +214,13 @@ void TimeSharer::Follow(Time now) {
   Offer(members, now);
 }
 
-// A job settles if its node has room for it beside all others that have: those that cannot be parked count as settled.
+// A job settles if its node has room for it and all jobs that have settled. Those that cannot be parked count as
+// settled.
 void TimeSharer::Settle(std::vector<Member>& members, Time now) {
   const time_sharing::Options rule = options();
   std::map<NodeIndex, int> room;
   const auto room_of = [&](const Member& one) -> int& {
-    const NodeIndex node = nodes_.IndexOf(one.record.node).value_or(kOwnNode);
+    const NodeIndex node = IndexOfNode(nodes_, one.record);
     const auto [at, is_new] = room.try_emplace(node, scheduler_.node(node).present().size());
     if (is_new) at->second -= scheduler_.node(node).owned.size();
     return at->second;
@@ -227,8 +238,7 @@ void TimeSharer::Settle(std::vector<Member>& members, Time now) {
   for (Member* one : order) {
     if (one->view.is_settled || room_of(*one) < one->gpus()) continue;
     if (one->is_on_trial(rule)) {
-      if (!one->state.is_displaced())
-        WakeBy(now + (rule.trial - one->view.ran * one->gpus()) / one->gpus() + std::chrono::milliseconds(1), now);
+      if (!one->state.is_displaced()) WakeBy(TrialEnd(one->view, rule, now), now);
       continue;
     }
     room_of(*one) -= one->gpus();
@@ -273,7 +283,7 @@ void TimeSharer::RepeatCommands(std::vector<Member>& members, Time now) {
 }
 
 GpuSet TimeSharer::SuitableFor(const Member& member, Time now) const {
-  const NodeIndex index = nodes_.IndexOf(member.record.node).value_or(kOwnNode);
+  const NodeIndex index = IndexOfNode(nodes_, member.record);
   const NodeUsage& node = scheduler_.node(index);
   const auto& gpus = node.capacity.gpus;
   if (member.state.gpus.empty() || static_cast<std::size_t>(member.state.gpus.First()) >= gpus.size()) return {};
@@ -288,7 +298,7 @@ GpuSet TimeSharer::SuitableFor(const Member& member, Time now) const {
 }
 
 GpuSet TimeSharer::OpenTo(const Member& member, Time now) const {
-  const NodeIndex index = nodes_.IndexOf(member.record.node).value_or(kOwnNode);
+  const NodeIndex index = IndexOfNode(nodes_, member.record);
   return SuitableFor(member, now) - scheduler_.node(index).owned - scheduler_.NominatedOn(index);
 }
 
@@ -297,7 +307,7 @@ std::optional<GpuSet> TimeSharer::PlaceFor(const Member& member, GpuSet open) co
   if (open.size() < member.gpus()) return std::nullopt;
   const Request& request = member.record.request;
   const TopologyNeed need = request.requires_topology ? request.topology : TopologyNeed::kAny;
-  const NodeUsage& node = scheduler_.node(nodes_.IndexOf(member.record.node).value_or(kOwnNode));
+  const NodeUsage& node = scheduler_.node(IndexOfNode(nodes_, member.record));
   return node.topology.Pick(open, member.gpus(), UsualSizeDemand(), OfGpus(need));
 }
 
@@ -360,7 +370,7 @@ bool TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, GpuSet op
       continue;
     }
     if (one.is_on_trial(rule) && !is_due) {
-      WakeBy(now + (rule.trial - one.view.ran * one.gpus()) / one.gpus() + std::chrono::milliseconds(1), now);
+      WakeBy(TrialEnd(one.view, rule, now), now);
       continue;
     }
     victims.push_back(&one);
@@ -370,7 +380,7 @@ bool TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, GpuSet op
     const int freed = frees(one);
     return std::tuple(freed < needed, freed < needed ? -freed : freed, one->gpus(), one->is_on_trial(rule));
   });
-  const NodeUsage& node = scheduler_.node(nodes_.IndexOf(owner.record.node).value_or(kOwnNode));
+  const NodeUsage& node = scheduler_.node(IndexOfNode(nodes_, owner.record));
   Bytes claimed = node.memory_claimed;
   std::vector<Member*> chosen;
   for (Member* one : victims) {
@@ -404,7 +414,7 @@ void TimeSharer::Offer(const std::vector<Member>& members, Time now) {
   const bool is_unknown = std::ranges::any_of(members, [&](const Member& one) {
     const JobRecord* newcomer = jobs_.Find(one.state.by);
     if (one.state.presence != Presence::kLeaving || newcomer == nullptr || !IsWaiting(newcomer->state)) return false;
-    const NodeIndex node = nodes_.IndexOf(one.record.node).value_or(kOwnNode);
+    const NodeIndex node = IndexOfNode(nodes_, one.record);
     return (scheduler_.NominatedOn(node) & one.record.gpus).empty();
   });
   if (is_unknown) return scheduler_.SetParkCandidates({});
@@ -413,8 +423,7 @@ void TimeSharer::Offer(const std::vector<Member>& members, Time now) {
     if (one.state.rests_until != kNoTime) WakeBy(one.state.rests_until, now);
     if (!MayLeave(one, now)) continue;
     Time from = one.state.here_since + rule.min_run;
-    if (one.is_on_trial(rule))
-      from = std::max(from, now + (rule.trial - one.view.ran * one.gpus()) / one.gpus() + std::chrono::milliseconds(1));
+    if (one.is_on_trial(rule)) from = std::max(from, TrialEnd(one.view, rule, now));
     const Bytes content = ContentOf(one.record, one.state);
     const Duration missing = LeastBudget(content, rule) - time_sharing::BudgetLeft(one.view, rule);
     if (one.view.is_settled && missing > Duration(0)) {

@@ -37,9 +37,8 @@ const JobRecord* StrayOf(const JobTable& jobs, const std::string& node, GpuIndex
   if (record->request.is_portioned() || record->gpu_slice.any()) return nullptr;
   // So is a job with whole GPUs that was parked in this run; the observation may be older than the move.
   if (record->gpus_since != kNoTime && !record->request.is_elastic()) return nullptr;
-  if (process.started != kNoTime && process.started < record->started - kSlack)
-    return nullptr;  // From the previous
-                     // run.
+  // A process of an earlier run.
+  if (process.started != kNoTime && process.started < record->started - kSlack) return nullptr;
   for (const NodeAllocation& allocation : AllocationsOf(*record)) {
     if (allocation.node != node) continue;
     // An elastic job may still use GPUs that it is releasing.

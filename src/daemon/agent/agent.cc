@@ -48,6 +48,8 @@ constexpr Duration kTickEvery = std::chrono::milliseconds(100);
 constexpr Duration kOnDemandFailureHold = std::chrono::seconds(2);
 /// A key is replaced after this time.
 constexpr std::time_t kRenewAfterSeconds = std::time_t{30} * 24 * 3600;
+/// The pause before the state is written again after a failure.
+constexpr Duration kKeepStateAgain = std::chrono::seconds(5);
 constexpr Duration kLookAtKeyEvery = std::chrono::hours(1);
 constexpr std::size_t kSessionBytes = 16;
 /// The number of connection attempts before a first join in the background is given up.
@@ -125,6 +127,7 @@ class Agent {
   void After(Duration delay, std::function<void()> task);
   void GiveUp(const Error& error) {
     log_.Write(LogLevel::kError, "event=give_up error=" + LogQuoted(error.message));
+    if (caller_ >= 0) Complain(error);
     std::_Exit(70);
   }
 
@@ -139,9 +142,11 @@ class Agent {
   RealClock clock_;
   int lock_ = -1;
   AgentState state_;
-  bool has_joined_ = false;   // The agent has joined at some time, as agent.state says.
-  bool was_welcome_ = false;  // True once this process has received a Welcome.
-  std::string bearer_;        // The token, until the agent is admitted.
+  std::string kept_state_;          // The text of agent.state; empty before the first join.
+  bool keeps_state_later_ = false;  // True while a timer is set to write the state again.
+  bool has_joined_ = false;         // The agent has joined at some time, as agent.state says.
+  bool was_welcome_ = false;        // True once this process has received a Welcome.
+  std::string bearer_;              // The token, until the agent is admitted.
   TlsIdentity identity_;
   std::string boot_id_;
   NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
@@ -187,7 +192,10 @@ Status Agent::WhoseNode() {
   DIVVY_TRY(const auto line, ReadJoinLine(flags_.join_fd));
   const std::string path = folder_ + "/agent.state";
   DIVVY_TRY(const auto kept, LoadAgentState(path));
-  if (kept) state_ = *kept;
+  if (kept) {
+    state_ = *kept;
+    kept_state_ = FormatAgentState(state_);
+  }
   has_joined_ = kept.has_value();
   if (!line && !kept) {
     return FailedPrecondition(
@@ -496,8 +504,23 @@ void Agent::Tick() {
   After(kTickEvery, [this] { Tick(); });
 }
 
+// A full disk must not end an agent that has joined: its jobs would be stopped with its lease. Until the state can be
+// written, only this process knows the newest controller.
 void Agent::KeepState() {
-  if (const Status kept = ReplaceFile(folder_ + "/agent.state", FormatAgentState(state_)); !kept) GiveUp(kept.error());
+  const std::string text = FormatAgentState(state_);
+  if (text == kept_state_) return;
+  const Status kept = ReplaceFile(folder_ + "/agent.state", text);
+  if (kept) {
+    kept_state_ = text;
+    return;
+  }
+  if (kept_state_.empty()) GiveUp(kept.error());
+  if (std::exchange(keeps_state_later_, true)) return;
+  log_.Write(LogLevel::kWarning, "event=state_not_kept error=" + LogQuoted(kept.error().message));
+  After(kKeepStateAgain, [this] {
+    keeps_state_later_ = false;
+    KeepState();
+  });
 }
 
 // Standard error belongs to the command that waits for the start until SayReady.

@@ -1,4 +1,4 @@
-// Sends the samples of an agent's node to the controller, in batches of ten seconds, or each second while somebody
+// Sends the samples of an agent's node to the controller, in batches of ten seconds, or each second while a client
 // views them. While the controller is not connected, the samples of the last ten minutes are kept.
 #pragma once
 
@@ -19,7 +19,7 @@ class AgentSamples {
   /// `send` receives the bytes of EncodeSnapshots and returns false if they cannot be sent now.
   explicit AgentSamples(std::function<bool(const std::string& bytes)> send) : send_(std::move(send)) {}
 
-  /// Adds the sample of a second. `is_watched`: somebody views samples, so it is sent at once.
+  /// Adds the sample of a second. `is_watched`: a client views samples, so it is sent at once.
   void Add(samples::Snapshot snapshot, bool is_watched);
   std::size_t kept() const { return kept_.size(); }
 

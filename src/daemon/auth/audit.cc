@@ -25,13 +25,13 @@ constexpr std::size_t kKeptOfPath = 100;
 constexpr std::string_view kLeftOut = "...";
 constexpr Duration kRefusalsSpan = std::chrono::hours(1);
 
-/// Under which number refusals of this caller count.
+/// Returns the key under which refusals of this caller count: its uid, or a negative number if it is not known.
 std::int64_t KeyOf(const Audit::Entry& entry) {
   if (entry.uid >= 0) return entry.uid;
   return entry.path == "/ui/login" ? -2 : -1;
 }
 
-/// After 504, the change may still be made.
+/// Returns true if the request has changed nothing. After 504, the change may still be made.
 bool IsRefused(int status) { return status >= 400 && status != 504; }
 
 /// Returns the changed jobs and fields. Commands, scripts and environments are only marked as changed.

@@ -1,6 +1,6 @@
 // The audit log: one JSON line for each request that asks for a change, with its user and its result. The file is kept
-// at a bounded size; older lines are moved to FILE.1, those of it to FILE.2, and so on. Each line carries a hash of
-// itself and of the line before (platform/net/audit_chain.h). `divvy audit verify` reports lines that were altered.
+// at a bounded size: a full file becomes FILE.1, FILE.1 becomes FILE.2, and so on to FILE.8. Each line carries a hash
+// of itself and of the line before (platform/net/audit_chain.h). `divvy audit verify` reports lines that were altered.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace divvy {
 class Audit {
  public:
   static constexpr std::uint64_t kMostBytes = 64u << 20;
-  /// Refused requests of a user that are written in an hour. The others are counted, and one line has their number:
-  /// nobody can push older lines out of the log with requests that change nothing. Callers who are not known count as
-  /// one user, and those at the page's login as another one.
+  /// How many refused requests of a user are written per hour. Further ones are counted, and a later line has their
+  /// number. So requests that change nothing cannot push older lines out of the log. Callers that are not known count
+  /// as one user, and those at the page's login as another one.
   static constexpr std::uint64_t kMostRefusals = 1000;
 
   /// An audit log that writes nothing.
@@ -49,7 +49,7 @@ class Audit {
   struct Refusals {
     Time since = kNoTime;
     std::uint64_t count = 0;
-    std::uint64_t left_out = 0;  // Those that no line tells of yet.
+    std::uint64_t left_out = 0;  // Not written, and not in the number of a line yet.
     std::string user;
     std::int64_t uid = -1;
   };
@@ -57,7 +57,7 @@ class Audit {
   /// Counts a refused request. Returns false if its user had more than kMostRefusals within the hour, so that it must
   /// not be written.
   bool CountRefusal(const Entry& entry);
-  /// Writes what was left out in hours that are over. Does its work once an hour.
+  /// Writes how many refusals were left out in hours that are over. Checks that once an hour.
   void EndRefusals(Time now);
   void WriteLeftOut(Refusals& refused, Time now);
   /// Writes a line with this JSON object.

@@ -148,7 +148,7 @@ TEST_F(AuditFile, RefusedRequestsOfAUserCannotPushOutOtherLines) {
   refused.uid = 1000;
   refused.at += std::chrono::hours(1);
   audit.Write(refused);
-  EXPECT_EQ(lines(), Audit::kMostRefusals + 4) << "an hour later it begins anew";
+  EXPECT_EQ(lines(), Audit::kMostRefusals + 4) << "an hour later the count begins at 0";
 }
 
 TEST_F(AuditFile, TellsLaterHowManyRefusalsWereLeftOut) {

@@ -8,7 +8,7 @@
 namespace divvy {
 
 /// Converts how a run has vanished, which means that its node knows no exit of it, from the node's type to the
-/// controller's. The run never started, for example, or nobody observed its end.
+/// controller's. The run never started, for example, or its end was not observed.
 Controller::Vanished VanishedOf(RunVanished how);
 /// Passes a keeper's report on the tenants of a node's shared GPUs to the scheduler, to `board` (which shows it to
 /// users), and to the histories of the tenants' jobs.

@@ -52,10 +52,8 @@ void LaunchBuilder::IntoContainer(const JobSpec& spec, const ShareGrant* grant, 
   const ContainerSettings& settings = options_.container;
   std::erase_if(request.environment, [](const std::string& entry) { return entry.starts_with(kContainerVariable); });
   const auto set = [&](std::string_view name, const std::string& value) {
-    std::erase_if(request.environment, [&](const std::string& entry) {
-      return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
-    });
-    request.environment.push_back(std::string(name) + "=" + value);
+    request.environment =
+        MergeEnvironment(std::vector<std::vector<std::string>>{request.environment, {std::string(name) + "=" + value}});
   };
   const ContainerNeeds needs = NeedsInside(grant);
   if (!needs.empty()) set(kContainerNeedsVariable, FormatContainerNeeds(needs));

@@ -16,7 +16,7 @@ Presence PresenceOf(const wire::KeptTenant& tenant) {
   return is_here ? Presence::kHere : Presence::kReturning;
 }
 
-/// The GPUs that it has, or will have.
+/// Returns the GPUs that the tenant has, or will have after its return.
 GpuSet GpusOf(const wire::KeptTenant& tenant, Presence presence) {
   GpuSet gpus;
   for (const wire::KeptShare& share : tenant.shares) {
@@ -33,7 +33,9 @@ void NodeShares::OnDisplace(const DisplaceCommand& command) {
   if (at == holders_.end() || at->second.attempt != command.attempt || waiting_.contains(command.job)) return;
   Holder& holder = at->second;
   if (!holder.is_parkable) {
-    const std::string why = holder.why.empty() ? "it was not started as a job that can be parked" : holder.why;
+    const std::string why = !holder.why.empty()         ? holder.why
+                            : !why_never_parks_.empty() ? why_never_parks_
+                                                        : "it was not started as a job that can be parked";
     return Report(holder, {command.job, command.attempt, Presence::kHere, holder.gpus, false, why});
   }
   holder.command = command;
@@ -82,10 +84,10 @@ void NodeShares::AskState(JobId job, bool is_refused) {
     OnKept(*answer->state);
     const auto at = holders_.find(job);
     if (at == holders_.end() || at->second.reported) return;
-    // The keeper does not know it, as one of an earlier release.
+    // The keeper has no such tenant, for example because the keeper is of an earlier release.
     Holder& holder = at->second;
     if (holder.why.empty()) holder.why = "the keeper of shared GPUs does not know it";
-    // Nobody knows which GPUs the job may use, so those that it should have taken are not reported as its own.
+    // It is not known which GPUs the job uses, so those to which it should have returned are not reported as its own.
     const Presence presence = is_refused ? Presence::kAway : Presence::kHere;
     Report(holder, {job, holder.attempt, presence, is_refused ? GpuSet() : holder.gpus, false, holder.why});
   });
@@ -130,7 +132,7 @@ void NodeShares::RepeatPresence() {
   }
 }
 
-/// Returns false if the job is none that could have been parked.
+/// Makes a waiting job one that cannot be parked later, for this reason. Returns false if it already was one.
 bool NodeShares::StartAsOrdinary(JobId job, const std::string& why) {
   Holder& holder = holders_.at(job);
   if (!std::exchange(holder.is_parkable, false)) return false;

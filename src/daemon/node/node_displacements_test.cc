@@ -98,6 +98,16 @@ TEST_F(NodeDisplacementsTest, AJobThatTheKeeperRefusesStartsAsAnOrdinaryOne) {
   EXPECT_TRUE(keeper_.asked.empty());
 }
 
+TEST_F(NodeDisplacementsTest, ANodeThatParksNoJobsSaysWhy) {
+  shares_.SetNeverParks("the node has strict isolation");
+  Execute(Parkable(7, {0}));
+  EXPECT_EQ(passed_.size(), 1U);
+  EXPECT_EQ(keeper_.opens, 0);
+  Execute(Displace(7));
+  EXPECT_EQ(Reported(),
+            (PresenceReport{JobId(7), 1, Presence::kHere, GpuSet::Of({0}), false, "the node has strict isolation"}));
+}
+
 TEST_F(NodeDisplacementsTest, WithoutAKeeperAJobStartsAsAnOrdinaryOne) {
   Execute(Parkable(7, {0}));
   ASSERT_EQ(later_.size(), 1U);

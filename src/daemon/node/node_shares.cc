@@ -87,7 +87,7 @@ wire::KeeperRequest NodeShares::RequestFor(const Holder& holder) const {
 }
 
 wire::ShareTerms NodeShares::WholeTerms(GpuSet gpus) const {
-  // No other tenant fits on these GPUs beside this one, because it has all of their compute time.
+  // No other tenant fits on these GPUs, because this one has all of their compute time.
   Bytes least;
   Bytes most;
   for (const int gpu : gpus.ToVector()) {

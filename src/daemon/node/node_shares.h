@@ -127,7 +127,7 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
     bool is_parkable = false;  // A tenant with whole GPUs, which may be displaced.
     bool is_stopped = false;   // The node was told to stop its processes, since it is displaced.
     bool is_ending = false;    // It was told to end.
-    std::optional<DisplaceCommand> command = std::nullopt;  // That the keeper has not answered.
+    std::optional<DisplaceCommand> command = std::nullopt;  // The command that the keeper has not answered yet.
     std::string why = {};                                   // Why its last displacement or return was refused.
     std::optional<PresenceReport> reported = std::nullopt;
     bool has_fraction() const { return record.request.is_portioned() || record.gpu_slice.any(); }

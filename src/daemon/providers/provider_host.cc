@@ -465,7 +465,7 @@ void ProviderHost::OnDecision(const std::shared_ptr<const providers::GrowthFeed>
                               const growth::GrowthDecision& decision) {
   const Time now = driver_->Now();
   is_deciding_ = false;
-  // The next decision is due even if nothing happens, because monthly limits start anew with each month.
+  // The next decision is due even if nothing happens, because each month begins with its whole limit.
   decide_at_ = std::min(decision.next_wakeup, now + kDecideEvery);
   last_feed_ = feed;
   last_decision_ = decision;

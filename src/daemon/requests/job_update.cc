@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "base/utf8.h"
 #include "daemon/requests/check_spec.h"
@@ -12,6 +11,7 @@
 #include "dialect/options/portion_options.h"
 #include "model/gpus/gpu_portion.h"
 #include "model/growth_wishes.h"
+#include "node/job_environment.h"
 
 namespace divvy {
 namespace {
@@ -90,18 +90,6 @@ class Reader {
   std::optional<Error> error_;
 };
 
-/// Appends `pairs` after removing the present values of their variables. The last value of a variable wins.
-void SetVariables(std::vector<std::string>& environment, const std::vector<std::string>& pairs) {
-  const auto name_of = [](std::string_view pair) { return pair.substr(0, pair.find('=')); };
-  std::set<std::string_view> names;
-  std::vector<std::string> changed;
-  for (auto pair = pairs.rbegin(); pair != pairs.rend(); ++pair) {
-    if (names.insert(name_of(*pair)).second) changed.push_back(*pair);
-  }
-  std::erase_if(environment, [&](const std::string& known) { return names.contains(name_of(known)); });
-  environment.insert(environment.end(), changed.rbegin(), changed.rend());
-}
-
 /// Copies the record's values into the specification: earlier changes and the present ones.
 void TakeOver(const JobRecord& record, JobSpec& spec) {
   spec.name = record.name;
@@ -174,7 +162,8 @@ Status ApplyFiles(const wire::JobUpdate& update, JobSpec& spec, std::vector<std:
   }
   if (update.environment) {
     fields.push_back("env");
-    SetVariables(spec.extra_environment, *update.environment);
+    spec.extra_environment =
+        MergeEnvironment(std::vector<std::vector<std::string>>{spec.extra_environment, *update.environment});
   }
   return reader.status();
 }

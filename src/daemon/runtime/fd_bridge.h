@@ -44,7 +44,7 @@ class FdBridge : public std::enable_shared_from_this<FdBridge> {
   /// Sets the callback that runs after the end of the channel, once all pending output was written to `into` and both
   /// descriptors are closed.
   void OnDone(std::function<void()> on_done) { on_done_ = std::move(on_done); }
-  /// Makes the bridge discard the channel's bytes when nobody reads `into` any more. Without this call, it resets the
+  /// Makes the bridge discard the channel's bytes when `into` has no reader any more. Without this call, it resets the
   /// channel in that case.
   void DropUnread() { drops_unread_ = true; }
 

@@ -20,8 +20,8 @@ namespace divvy {
 /// Returns the path of HAProxy: `configured` if that is set, else the usual place, else (not for a machine-wide daemon)
 /// the first one in PATH; empty if there is none.
 std::string FindHaproxy(const std::string& configured, bool is_machine_wide);
-/// Returns the IPv6 address at which the front listens beside the IPv4 address `listen_host` ("::" for "0.0.0.0", "::1"
-/// for "127.0.0.1"). Empty for any other address, and if this machine has no IPv6.
+/// Returns the IPv6 address at which the front listens, next to the IPv4 address `listen_host` ("::" for "0.0.0.0",
+/// "::1" for "127.0.0.1"). Empty for any other address, and if this machine has no IPv6.
 std::string FrontHost6(const std::string& listen_host);
 /// Returns how many connections the front may have at a time, given this process's limit on open files.
 std::int64_t FrontConnections();

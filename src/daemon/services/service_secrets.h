@@ -27,11 +27,11 @@ struct SecretPlace {
 /// token that was made for the caller, or an empty text. The row is unchanged on an error.
 Result<std::string> ApplySecrets(const wire::ServiceSecrets& secrets, const SecretPlace& place,
                                  wire::KeptService& kept);
-/// Seals a certificate that was set before rows had it sealed, or while there was one controller, if its file is on
-/// this machine. Returns true if the row has changed.
+/// Stores a sealed copy of the certificate in a row that has none (of an earlier release, or of a time with only one
+/// controller), if the file is on this machine. Returns true if the row has changed.
 bool SealCertificate(const SecretPlace& place, wire::KeptService& kept);
-/// The path of a service's certificate. Writes the file if another controller has set the certificate. Fails if it is
-/// not on this machine.
+/// Returns the path of a service's certificate. Writes the file if another controller has set the certificate. Fails if
+/// it is not on this machine.
 Result<std::string> CertificatePath(const wire::KeptService& kept, const SecretPlace& place);
 /// Returns the path of the file with the hashes of a service's tokens. Writes the file if it does not exist.
 Result<std::string> TokensPath(const wire::KeptService& kept, const std::string& folder);

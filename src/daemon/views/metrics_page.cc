@@ -256,7 +256,8 @@ void AddTeamNodes(Exposition& out, const std::map<std::string, MetricsAbout::Tea
   out.Begin("divvy_team_nodes_cost_per_hour", Kind::kGauge, "",
             "Price of the nodes that providers have for a team and the teams below it.");
   for (const auto& [team, its] : teams) out.Add({{"team", team}}, its.per_hour);
-  out.Begin("divvy_team_nodes_cost_this_month", Kind::kGauge, "", "Their cost in this calendar month (UTC).");
+  out.Begin("divvy_team_nodes_cost_this_month", Kind::kGauge, "",
+            "Cost of the nodes of providers for a team and the teams below it in this calendar month (UTC).");
   for (const auto& [team, its] : teams) out.Add({{"team", team}}, its.this_month);
 }
 

@@ -106,7 +106,7 @@ Status CollectGpus(JobSpec& spec, Tally& tally) {
     const auto value = Value(spec, option);
     if (!value) continue;
     DIVVY_TRY(const GpuOption ask, ParseGpuCount(*value));
-    // As in Slurm, whose list of both ends with the value of --gres.
+    // As in Slurm, the number of --gres counts if both options are given.
     if (option == "gpus-per-node" && !tally.per_node.empty()) {
       if (ask.count != tally.per_node.front().count)
         AddNote(spec, Written(spec, option) + ": " + tally.per_node.front().option + " counts instead, as in Slurm");

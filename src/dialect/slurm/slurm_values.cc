@@ -241,12 +241,11 @@ Status CheckGpuBind(std::string_view text) {
   };
   const bool is_plain = kind == "closest" || kind == "none" || kind == "single" || kind == "verbose" || kind == "quiet";
   if (is_plain && colon == std::string_view::npos) return {};
-  if ((kind == "single" || kind == "per_task" || kind == "map_gpu" || kind == "map") && all_are("0123456789", false))
-    return {};
-  if ((kind == "mask_gpu" || kind == "mask") && all_are("0123456789abcdefABCDEF", true)) return {};
-  const bool is_mask = kind == "mask_gpu" || kind == "mask";
+  const bool is_map = kind == "map_gpu" || kind == "map", is_mask = kind == "mask_gpu" || kind == "mask";
+  if ((kind == "single" || kind == "per_task" || is_map) && all_are("0123456789", false)) return {};
+  if (is_mask && all_are("0123456789abcdefABCDEF", true)) return {};
   if (const auto wrong = value.find_first_not_of(is_mask ? "0123456789abcdefABCDEFx,*" : "0123456789,*");
-      (is_mask || kind == "map_gpu" || kind == "map") && wrong != std::string_view::npos)
+      (is_map || is_mask) && wrong != std::string_view::npos)
     return InvalidArgument("Failed to validate " + std::string(value) + ", offending character is " + value[wrong] +
                            "; expected " + (is_mask ? "masks: mask_gpu:0x1,0x2" : "numbers of GPUs: map_gpu:0,1"));
   return InvalidArgument("Invalid --gpu-bind argument: gpu:" + std::string(text) +

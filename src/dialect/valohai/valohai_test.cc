@@ -310,7 +310,10 @@ TEST(Valohai, AliasesCountAsTheValuesThatTheyStandFor) {
     const std::string alias = "*a" + std::to_string(i - 1);
     lists += "- &a" + std::to_string(i) + " [" + alias + "," + alias + "]\n";
   }
-  for (const std::string& text : {step, merges, lists}) {
+  std::string chain = "- &a0 [x]\n";
+  for (int i = 1; i < 500; ++i) chain += "- &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) + "]\n";
+  const std::string own_list = "&a [*a]\n", own_map = "- step: &a {name: s, image: *a}\n";
+  for (const std::string& text : {step, merges, lists, chain, own_list, own_map}) {
     const auto reading = ReadValohaiYaml(text, "valohai.yaml");
     ASSERT_EQ(reading.problems.size(), 1u);
     EXPECT_TRUE(Holds(reading.problems[0].text, "more than 200000 values")) << reading.problems[0].text;

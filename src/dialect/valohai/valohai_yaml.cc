@@ -419,24 +419,29 @@ void ReadEntry(const YAML::Node& entry, ValohaiProject& project, Problems& probl
 
 /// An alias such as *base counts as all values that it stands for, because each step gets a copy of them.
 constexpr std::size_t kMostValues = 200'000;
+/// How deep values may be nested. A list can contain itself ("&a [*a]"), so there may be no end.
+constexpr int kMostLevels = 64;
 
-/// Counts the values below `node` up to one more than `left`.
-std::size_t CountValues(const YAML::Node& node, std::size_t left) {
+/// Counts the values below `node` up to one more than `left`. Values on more than `levels` levels count as too many.
+std::size_t CountValues(const YAML::Node& node, std::size_t left, int levels) {
+  if (levels == 0) return left + 1;
   std::size_t count = 1;
   for (auto at = node.begin(); at != node.end() && count <= left; ++at) {
     const auto& item = *at;
-    if (node.IsMap()) count += CountValues(item.first, left - count) + 1;
-    if (count <= left) count += CountValues(node.IsMap() ? item.second : item, left - count);
+    if (node.IsMap()) count += CountValues(item.first, left - count, levels - 1) + 1;
+    if (count <= left) count += CountValues(node.IsMap() ? item.second : item, left - count, levels - 1);
   }
   return count;
 }
 
-/// Loads the text, or fails with the exception of yaml-cpp if it stands for too many values.
+/// Loads the text. Throws the exception of yaml-cpp if the text stands for too many values or levels.
 YAML::Node LoadBounded(std::string_view text) {
   YAML::Node root = YAML::Load(std::string(text));
-  if (CountValues(root, kMostValues) <= kMostValues) return root;
-  throw YAML::Exception(root.Mark(), "it has more than " + std::to_string(kMostValues) +
-                                         " values, with each alias (*name) as the values that it stands for");
+  if (CountValues(root, kMostValues, kMostLevels) <= kMostValues) return root;
+  throw YAML::Exception(root.Mark(), "it has more than " + std::to_string(kMostValues) + " values or " +
+                                         std::to_string(kMostLevels) +
+                                         " levels, with each alias (*name) as the values that it stands for; use fewer "
+                                         "aliases");
 }
 
 }  // namespace

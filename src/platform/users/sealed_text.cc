@@ -56,23 +56,19 @@ Result<std::string> SealText(std::string_view secret, std::string_view purpose, 
 }
 
 Result<std::string> OpenText(std::string_view secret, std::string_view purpose, std::string_view sealed) {
-  if (sealed.size() % 4 != 0 || sealed.size() > 2 * kMostText) return Damaged();
-  std::string bytes(sealed.size() / 4 * 3, '\0');
-  const int decoded = ::EVP_DecodeBlock(OctetsAt(bytes, 0), BytesOf(sealed), static_cast<int>(sealed.size()));
-  const std::size_t padding = sealed.ends_with("==") ? 2 : sealed.ends_with('=') ? 1 : 0;
-  if (decoded < 0 || static_cast<std::size_t>(decoded) < kNonce + kTag + padding) return Damaged();
-  bytes.resize(static_cast<std::size_t>(decoded) - padding);
-  const std::size_t length = bytes.size() - kNonce - kTag;
+  auto bytes = sealed.size() <= 2 * kMostText ? FromBase64(sealed) : std::nullopt;
+  if (!bytes || bytes->size() < kNonce + kTag) return Damaged();
+  const std::size_t length = bytes->size() - kNonce - kTag;
   SealKey key = SealKeyOf(secret, purpose);
   const Cipher cipher(::EVP_CIPHER_CTX_new(), &::EVP_CIPHER_CTX_free);
   std::string text(length + 1, '\0');  // Not empty, so that there is a place to write to.
   int size = 0;
   const bool is_open =
       cipher != nullptr &&
-      ::EVP_DecryptInit_ex(cipher.get(), ::EVP_aes_256_gcm(), nullptr, key.data(), OctetsAt(bytes, 0)) == 1 &&
-      ::EVP_DecryptUpdate(cipher.get(), OctetsAt(text, 0), &size, OctetsAt(bytes, kNonce), static_cast<int>(length)) ==
+      ::EVP_DecryptInit_ex(cipher.get(), ::EVP_aes_256_gcm(), nullptr, key.data(), OctetsAt(*bytes, 0)) == 1 &&
+      ::EVP_DecryptUpdate(cipher.get(), OctetsAt(text, 0), &size, OctetsAt(*bytes, kNonce), static_cast<int>(length)) ==
           1 &&
-      ::EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_SET_TAG, kTag, OctetsAt(bytes, kNonce + length)) == 1 &&
+      ::EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_SET_TAG, kTag, OctetsAt(*bytes, kNonce + length)) == 1 &&
       ::EVP_DecryptFinal_ex(cipher.get(), OctetsAt(text, length), &size) == 1;
   ::OPENSSL_cleanse(key.data(), key.size());
   if (!is_open) return Damaged();

@@ -5,7 +5,6 @@
 #include <openssl/rand.h>
 
 #include <array>
-#include <vector>
 
 #include "base/base64.h"
 
@@ -28,14 +27,9 @@ std::string HmacSha256(std::string_view key, std::string_view text) {
 
 Result<std::string> KeyOfSecret(std::string_view secret) {
   if (!secret.starts_with(kPrefix)) return std::string(secret);
-  const std::string_view text = secret.substr(kPrefix.size());
-  if (text.empty() || text.size() % 4 != 0)
-    return InvalidArgument("invalid secret: expected \"whsec_\" and a key in base64");
-  std::vector<unsigned char> key(text.size() / 4 * 3);
-  const int size = ::EVP_DecodeBlock(key.data(), AsUnsigned(text), static_cast<int>(text.size()));
-  if (size < 0) return InvalidArgument("invalid secret: expected \"whsec_\" and a key in base64");
-  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
-  return std::string(reinterpret_cast<const char*>(key.data()), static_cast<std::size_t>(size) - padding);
+  auto key = FromBase64(secret.substr(kPrefix.size()));
+  if (!key || key->empty()) return InvalidArgument("invalid secret: expected \"whsec_\" and a key in base64");
+  return *std::move(key);
 }
 
 Result<std::string> MakeSecret() {

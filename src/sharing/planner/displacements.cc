@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "sharing/occupied_gpus.h"
 #include "sharing/words.h"
 
@@ -29,23 +28,12 @@ Status Displacements::Displace(TenantId id) {
   return {};
 }
 
-Status Displacements::CheckTargets(const Tenant& tenant, const std::vector<GpuIndex>& to) const {
-  const std::string name = TenantText(tenant.id);
-  if (to.size() != tenant.devices.size()) {
-    return InvalidArgument(name + " has " + Plural(static_cast<std::int64_t>(tenant.devices.size()), "GPU") + ", not " +
-                           std::to_string(to.size()));
-  }
-  GpuSet named;
-  for (const GpuIndex index : to) {
-    const std::string gpu = "GPU " + std::to_string(index);
-    const auto there = node_.gpus().find(index);
-    if (there == node_.gpus().end()) return NotFound("there is no " + gpu);
-    if (named.Contains(index)) return InvalidArgument(gpu + " is named twice");
-    named.Insert(index);
-    if (there->second.kind != node_.gpus().at(tenant.devices.front().gpu).kind) {
-      return FailedPrecondition(gpu + " is a different model than GPU " + std::to_string(tenant.devices.front().gpu) +
-                                ", which " + name + " had");
-    }
+Status Displacements::CheckModels(const Tenant& tenant, const std::vector<GpuIndex>& to) const {
+  const GpuIndex had = tenant.devices.front().gpu;
+  for (const GpuIndex gpu : to) {
+    if (node_.gpus().at(gpu).kind == node_.gpus().at(had).kind) continue;
+    return FailedPrecondition("GPU " + std::to_string(gpu) + " is a different model than GPU " + std::to_string(had) +
+                              ", which " + TenantText(tenant.id) + " had");
   }
   return {};
 }
@@ -53,7 +41,8 @@ Status Displacements::CheckTargets(const Tenant& tenant, const std::vector<GpuIn
 Status Displacements::Return(TenantId id, const std::vector<GpuIndex>& to) {
   DIVVY_TRY(Tenant* const tenant, node_.Lookup(id));
   DIVVY_CHECK(CheckWhole(*tenant));
-  DIVVY_CHECK(CheckTargets(*tenant, to));
+  DIVVY_CHECK(node_.CheckTargets(*tenant, to));
+  DIVVY_CHECK(CheckModels(*tenant, to));
   if (tenant->state == State::kParked) {
     for (std::size_t i = 0; i < to.size(); ++i) tenant->devices[i].planned_gpu = to[i];
     tenant->is_displaced = false;
@@ -62,9 +51,7 @@ Status Displacements::Return(TenantId id, const std::vector<GpuIndex>& to) {
     node_.ForgetRefusal(id);
     return {};
   }
-  std::vector<GpuIndex> planned;
-  for (const Device& device : tenant->devices) planned.push_back(device.planned_gpu);
-  if (!std::ranges::is_permutation(planned, to)) {
+  if (!std::ranges::is_permutation(PlannedGpusOf(*tenant), to)) {
     return FailedPrecondition(TenantText(id) + " is not parked; it can return to other GPUs only after that");
   }
   // The tenant is being parked, or parking has not begun yet.

@@ -15,13 +15,14 @@ class Displacements {
   /// Marks the tenant as displaced: ParkDisplaced parks it, and no GPU is reserved for it until Return. Errors: it
   /// cannot be parked now.
   Status Displace(TenantId id);
+  /// Ends the displacement: reserves these GPUs for the tenant and wakes it there (see SharePlanner::Return).
   Status Return(TenantId id, const std::vector<GpuIndex>& to);
   /// Starts to park each displaced tenant that is on its GPUs. If it cannot be parked, it keeps its GPUs and the
   /// failure is reported.
   void ParkDisplaced();
 
  private:
-  Status CheckTargets(const Tenant& tenant, const std::vector<GpuIndex>& to) const;
+  Status CheckModels(const Tenant& tenant, const std::vector<GpuIndex>& to) const;
 
   NodeOccupancy& node_;
   ActionTracker& actions_;

@@ -76,22 +76,13 @@ Status NodeOccupancy::CheckShare(const Tenant& tenant) const {
     planned_gpus.Insert(device.planned_gpu);
   }
   for (const int gpu : planned_gpus.ToVector()) {
-    Bytes memory = share.memory_request;
-    GpuShare compute = share.compute_request;
-    for (const auto& [id, other] : tenants_) {
-      if (id == tenant.id || other.is_displaced) continue;
-      for (const Device& device : other.devices) {
-        if (device.planned_gpu != gpu) continue;
-        memory += other.share.memory_request;
-        compute = compute + other.share.compute_request;
-      }
-    }
+    const GpuLoad planned = PlannedLoad(tenant, static_cast<GpuIndex>(gpu));
     const Bytes capacity = gpus_.at(static_cast<GpuIndex>(gpu)).capacity;
-    if (memory > capacity) {
-      return LimitExceeded(name + ": the requests on GPU " + std::to_string(gpu) + " would be " + BytesText(memory) +
-                           " of " + BytesText(capacity));
+    if (planned.requests > capacity) {
+      return LimitExceeded(name + ": the requests on GPU " + std::to_string(gpu) + " would be " +
+                           BytesText(planned.requests) + " of " + BytesText(capacity));
     }
-    if (compute > GpuShare(GpuShare::kWhole)) {
+    if (planned.compute > GpuShare::kWhole) {
       return LimitExceeded(name + ": the requests for GPU " + std::to_string(gpu) +
                            "'s time would exceed the whole GPU");
     }
@@ -326,16 +317,36 @@ bool NodeOccupancy::RequestsFit(const Tenant& tenant, const std::vector<GpuIndex
   return true;
 }
 
-bool NodeOccupancy::FitsPlan(const Tenant& tenant, GpuIndex gpu) const {
-  Bytes memory = tenant.share.memory_request;
-  GpuShare compute = tenant.share.compute_request;
+GpuLoad NodeOccupancy::PlannedLoad(const Tenant& tenant, GpuIndex gpu) const {
+  GpuLoad load{.requests = tenant.share.memory_request, .compute = tenant.share.compute_request.ten_thousandths()};
   for (const auto& [id, other] : tenants_) {
-    const bool is_planned = std::ranges::any_of(other.devices, [&](const Device& at) { return at.planned_gpu == gpu; });
-    if (&other == &tenant || !is_planned) continue;
-    memory += other.share.memory_request;
-    compute = compute + other.share.compute_request;
+    const bool is_planned = std::ranges::count(other.devices, gpu, &Device::planned_gpu) > 0;
+    if (id == tenant.id || other.is_displaced || !is_planned) continue;
+    load.requests += other.share.memory_request;
+    load.compute += other.share.compute_request.ten_thousandths();
   }
-  return memory <= gpus_.at(gpu).capacity && compute <= GpuShare(GpuShare::kWhole);
+  return load;
+}
+
+bool NodeOccupancy::FitsPlan(const Tenant& tenant, GpuIndex gpu) const {
+  const GpuLoad planned = PlannedLoad(tenant, gpu);
+  return planned.requests <= gpus_.at(gpu).capacity && planned.compute <= GpuShare::kWhole;
+}
+
+Status NodeOccupancy::CheckTargets(const Tenant& tenant, const std::vector<GpuIndex>& to) const {
+  if (to.size() != tenant.devices.size()) {
+    return InvalidArgument(TenantText(tenant.id) + " has " +
+                           Plural(static_cast<std::int64_t>(tenant.devices.size()), "GPU") + ", not " +
+                           std::to_string(to.size()));
+  }
+  GpuSet named;
+  for (const GpuIndex index : to) {
+    const std::string gpu = "GPU " + std::to_string(index);
+    if (!gpus_.contains(index)) return NotFound("there is no " + gpu);
+    if (named.Contains(index)) return InvalidArgument(gpu + " is named twice");
+    named.Insert(index);
+  }
+  return {};
 }
 
 bool NodeOccupancy::IsAnyInFlight() const {

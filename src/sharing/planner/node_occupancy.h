@@ -73,6 +73,7 @@ class NodeOccupancy {
   /// O(tenants).
   GpuLoad LoadOf(GpuIndex gpu, const Tenant* except = nullptr) const;
   Bytes Free(GpuIndex gpu) const;
+  /// Returns the sum of the tenants' Tenant::time_used on the GPU.
   GpuShare TimeUsedOn(GpuIndex gpu) const;
   bool IsOpen(GpuIndex gpu) const;  // Usable, not withheld and without a whole job.
   bool IsIdle(const Tenant& tenant) const;
@@ -88,6 +89,8 @@ class NodeOccupancy {
   /// Returns true if the tenant's request fits on the GPU next to those of the tenants that are planned there, wherever
   /// they are now.
   bool FitsPlan(const Tenant& tenant, GpuIndex gpu) const;
+  /// Checks that `to` names as many GPUs as the tenant has devices, all of this node and none twice.
+  Status CheckTargets(const Tenant& tenant, const std::vector<GpuIndex>& to) const;
   bool IsAnyInFlight() const;
   /// Returns true if a program of a parked tenant waits in a call that needs the GPU.
   bool IsParkedWaiting() const;
@@ -103,6 +106,9 @@ class NodeOccupancy {
   };
 
   Status CheckShare(const Tenant& tenant) const;
+  /// Returns the requests on the GPU if it had the tenant and all others that are planned there. A displaced tenant
+  /// does not count, because no GPU is reserved for it. Ceilings and tenants are not counted.
+  GpuLoad PlannedLoad(const Tenant& tenant, GpuIndex gpu) const;
   static Status TakePlannedGpus(GpuSet planned_gpus, Tenant& tenant);
   void NoteExcess(GpuIndex gpu);
 

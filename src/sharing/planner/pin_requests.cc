@@ -48,8 +48,7 @@ bool PinRequests::IsSettled(Tenant& tenant) {
 }
 
 bool PinRequests::IsComingHome(Tenant& tenant) {
-  std::vector<GpuIndex> planned_gpus;
-  for (const Device& device : tenant.devices) planned_gpus.push_back(device.planned_gpu);
+  const std::vector<GpuIndex> planned_gpus = PlannedGpusOf(tenant);
   if (planned_gpus == GpusOf(tenant) || !node_.WhyStays(tenant).empty()) return false;
   if (!std::all_of(planned_gpus.begin(), planned_gpus.end(), [&](GpuIndex gpu) { return node_.IsOpen(gpu); }))
     return false;

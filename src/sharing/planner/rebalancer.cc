@@ -8,10 +8,11 @@
 namespace divvy::sharing {
 namespace {
 
-/// A GPU with less use than this has room for another tenant, and one with more is short of time.
+/// A tenant may move from a GPU that is used for at least kMuch of its time to one that is used for less than kLittle.
 constexpr GpuShare kLittle = GpuShare(GpuShare::kWhole / 4);
-constexpr GpuShare kHalf = GpuShare(GpuShare::kWhole / 2);
 constexpr GpuShare kMuch = GpuShare(GpuShare::kWhole / 4 * 3);
+/// A tenant that lodges on a GPU leaves it when the others there use at least this much of its time.
+constexpr GpuShare kHalf = GpuShare(GpuShare::kWhole / 2);
 
 }  // namespace
 

@@ -48,9 +48,7 @@ void SeekerPlacement::PlaceSeeker(Tenant& tenant, bool is_first) {
   }
   if (!places.empty() && tenant.share.is_whole) {
     // A tenant with whole GPUs can only go to the GPUs that the node named, in that order.
-    std::vector<GpuIndex> planned;
-    for (const Device& device : tenant.devices) planned.push_back(device.planned_gpu);
-    places = {std::move(planned)};
+    places = {PlannedGpusOf(tenant)};
   }
   if (!places.empty()) {
     if (tenant.state == State::kArriving) mover_.PlaceNew(tenant, places.front());

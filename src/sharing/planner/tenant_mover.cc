@@ -20,9 +20,9 @@ void TenantMover::PlaceNew(Tenant& tenant, const std::vector<GpuIndex>& to) {
 }
 
 Room TenantMover::SendHome(Tenant& tenant) {
-  std::vector<GpuIndex> home;
-  for (const Device& device : tenant.devices) home.push_back(device.planned_gpu);
-  if (home == GpusOf(tenant)) {  // Guests there hold their requests, and go home themselves.
+  const std::vector<GpuIndex> home = PlannedGpusOf(tenant);
+  if (home == GpusOf(tenant)) {
+    // Its planned GPUs were changed to these. Evacuation::Uncrowd makes room if the requests there do not fit now.
     tenant.lodges_on.reset();
     return Room::kUnderWay;
   }
@@ -114,7 +114,7 @@ void ForgetTargets(Tenant& tenant) {
   for (Device& device : tenant.devices) device.target.reset();
 }
 
-/// Once it is on another GPU than the one where it lodged or was to lodge.
+/// Ends the lodging of a tenant that is not on the GPU where it lodged or was to lodge.
 void ForgetLodging(Tenant& tenant) {
   if (std::ranges::none_of(tenant.devices, [&](const Device& device) { return tenant.lodges_on == device.gpu; }))
     tenant.lodges_on.reset();

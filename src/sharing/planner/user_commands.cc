@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "sharing/occupied_gpus.h"
 #include "sharing/words.h"
 
@@ -65,18 +64,9 @@ Status UserCommands::Move(TenantId id, const std::vector<GpuIndex>& to) {
   if (tenant.state != State::kHere || tenant.is_lost) {
     return FailedPrecondition(name + " is not on its GPU" + (tenant.state == State::kParked ? "; wake it first" : ""));
   }
-  if (to.size() != tenant.devices.size()) {
-    return InvalidArgument(name + " has " + Plural(static_cast<std::int64_t>(tenant.devices.size()), "GPU") + ", not " +
-                           std::to_string(to.size()));
-  }
-  GpuSet named;
+  DIVVY_CHECK(node_.CheckTargets(tenant, to));
   for (std::size_t i = 0; i < to.size(); ++i) {
-    const std::string gpu = "GPU " + std::to_string(to[i]);
-    if (!node_.gpus().contains(to[i])) return NotFound("there is no " + gpu);
-    if (named.Contains(to[i])) return InvalidArgument(gpu + " is named twice");
-    named.Insert(to[i]);
-    if (to[i] == tenant.devices[i].gpu) continue;
-    DIVVY_CHECK(CheckTarget(tenant.devices[i].gpu, to[i]));
+    if (to[i] != tenant.devices[i].gpu) DIVVY_CHECK(CheckTarget(tenant.devices[i].gpu, to[i]));
   }
   if (!node_.RequestsFit(tenant, to)) {
     return FailedPrecondition("there is no room for the request of " + name + " next to the requests of other tenants");

@@ -20,7 +20,7 @@ constexpr std::int64_t kRowsPerLoad = 10'000;
 constexpr Duration kReadTimeout = std::chrono::seconds(5);
 // Queries over the whole history may take long.
 constexpr Duration kScanTimeout = std::chrono::minutes(10);
-// Those of a process beside the writer, whose callers can ask the writer's process instead.
+// The same queries in a process that only reads: its callers can ask the process that writes instead.
 constexpr Duration kCopyTimeout = std::chrono::seconds(10);
 
 std::int64_t NumberOf(JobId id) { return static_cast<std::int64_t>(id.value()); }

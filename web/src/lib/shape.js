@@ -35,7 +35,8 @@ const kDetail = { command: '', script: '', directory: '', output: '', error: '',
 const kStep = { number: 0, name: '', state: '', tasks: 1, start_time: null, end_time: null, task_map: [] };
 const kStepTask = { rank: 0, node: '', gpus: [], cores: '' };
 const stepsOf = (list) => listOf(list, kStep).map((step) => ({ ...step, task_map: listOf(step.task_map, kStepTask).map((task) => ({ ...task, gpus: numbers(task.gpus) })) }));
-const texts = (list) => list.filter((one) => typeof one === 'string');
+const isText = (value) => typeof value === 'string';
+const texts = (list) => list.filter(isText);
 const numbers = (list) => list.filter((one) => typeof one === 'number');
 const record = (value) => Object.fromEntries(Object.entries(value).filter(([, one]) => ['string', 'number'].includes(typeof one)));
 
@@ -141,12 +142,12 @@ export const sharesOf = (value) => {
   return { ...report, rows: rows.map((row) => ({ ...row, gpus: steps(row.gpus), share: steps(row.share), quota: steps(row.quota), limit: steps(row.limit) })) };
 };
 export const environmentOf = (value) => unique(listOf(shaped(value, { variables: [] }).variables, { name: '', value: '', is_asked: false }), 'name');
+// Users choose the names of these values: without a prototype there is no 'constructor' among them.
+const only = (values, fits) => Object.assign(Object.create(null), Object.fromEntries(Object.entries(values).filter(([, one]) => fits(one))));
 export const elementsOf = (value) => {
   const answer = shaped(value, { elements: [], is_cut: false });
-  // Their names are chosen by users: without a prototype there is no 'constructor' in them.
-  const only = (values, fits) => Object.assign(Object.create(null), Object.fromEntries(Object.entries(values).filter(([, one]) => fits(one))));
   const elements = listOf(answer.elements, { id: 0, parameters: {}, metrics: {} });
-  return { ...answer, elements: elements.map((one) => ({ ...one, parameters: only(one.parameters, (text) => typeof text === 'string'), metrics: only(one.metrics, Number.isFinite) })) };
+  return { ...answer, elements: elements.map((one) => ({ ...one, parameters: only(one.parameters, isText), metrics: only(one.metrics, Number.isFinite) })) };
 };
 const kService = { name: '', user: '', state: '', url: '', settings: {}, revision: 0, hot: 0, starting: 0, parked: 0, draining: 0, in_flight: 0, queued: 0, requests_per_second: 0, requests: 0, errors: 0, metric: null, latency_p50_s: null, latency_p95_s: null, latency_p99_s: null, gpus: 0, cost_per_1000_requests: null, last_wake_s: 0, scaled: '', note: '' };
 const kSettings = { min_replicas: 0, max_replicas: 0, metric: '' };
@@ -167,9 +168,7 @@ export const sweepsOf = (value) => unique(listOf(value, kSweep), 'id');
 export const sweepOf = (value) => {
   const sweep = shaped(value, { ...kSweep, parameters: [], list: [] });
   const trials = unique(listOf(sweep.list, { id: 0, trial: 0, state: '', parameters: {}, best: null, best_at: 0, last: null, last_at: 0, rungs: [], note: '' }), 'trial');
-  // Users choose the names of parameters.
-  const only = (values) => Object.assign(Object.create(null), Object.fromEntries(Object.entries(values).filter(([, text]) => typeof text === 'string')));
-  return { ...sweep, parameters: [...new Set(texts(sweep.parameters))], list: trials.map((one) => ({ ...one, parameters: only(one.parameters), rungs: one.rungs.map((rung) => (Number.isFinite(rung) ? rung : null)) })) };
+  return { ...sweep, parameters: [...new Set(texts(sweep.parameters))], list: trials.map((one) => ({ ...one, parameters: only(one.parameters, isText), rungs: one.rungs.map((rung) => (Number.isFinite(rung) ? rung : null)) })) };
 };
 const kParameter = { name: '', type: '', is_optional: false, is_multiple: false, min: null, max: null, choices: [], description: '' };
 export const valohaiOf = (value) => {

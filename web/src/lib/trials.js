@@ -1,10 +1,10 @@
-// The trials of a sweep as lines: parallel coordinates, and curves over what they have trained.
+// The trials of a sweep as lines: parallel coordinates, and curves by training progress.
 import { plainNumber } from './numbers.js';
 
 /** More lines than this are neither drawn nor read. */
 export const kMostDrawn = 500;
 
-/** Places values from 0 to 1; on a logarithm if all are above 0 and the greatest is more than 50 times the least. */
+/** Places values from 0 to 1; on a logarithmic scale if all are above 0 and the greatest is over 50 times the least. */
 export function spanOf(values) {
   const least = Math.min(...values);
   const most = Math.max(...values);

@@ -49,12 +49,9 @@ struct SacctFlags {
   std::vector<std::string> qos;
   std::string since;
   std::string until;
-  std::string delimiter;
+  TableFlags table;
   bool is_all_users = false;
   bool has_no_steps = false;
-  bool has_no_header = false;
-  bool is_parsable = false;
-  bool is_parsable2 = false;
   bool is_brief = false;
   bool is_long = false;
   bool lists_fields = false;
@@ -170,12 +167,12 @@ std::vector<dialect::Option> SacctTable(SacctFlags& wish) {
       List("qos", 'q', "NAMES", "Jobs of these QOSs", wish.qos),
       Text("starttime", 'S', "TIME", "Start time (default: midnight; with -j all jobs)", wish.since),
       Text("endtime", 'E', "TIME", "End time (default: now)", wish.until),
-      Text("delimiter", 0, "TEXT", "Separator between fields, for -p and -P", wish.delimiter),
+      Text("delimiter", 0, "TEXT", "Separator between fields, for -p and -P", wish.table.delimiter),
       Flag("allusers", 'a', "Jobs of all users", wish.is_all_users),
       Flag("allocations", 'X', "No steps", wish.has_no_steps),
-      Flag("noheader", 'n', "No header", wish.has_no_header),
-      Flag("parsable", 'p', "Fields with | after each", wish.is_parsable),
-      Flag("parsable2", 'P', "Fields with | between them", wish.is_parsable2),
+      Flag("noheader", 'n', "No header", wish.table.has_no_header),
+      Flag("parsable", 'p', "Fields with | after each", wish.table.is_parsable),
+      Flag("parsable2", 'P', "Fields with | between them", wish.table.is_parsable2),
       Flag("brief", 'b', "JobID, State, ExitCode", wish.is_brief),
       Flag("long", 'l', "More fields", wish.is_long),
       Flag("helpformat", 'e', "Names of all fields", wish.lists_fields),
@@ -379,8 +376,7 @@ int SacctMain(const std::vector<std::string>& words) {
     std::fputs(AccountFieldNames().c_str(), stdout);
     return 0;
   }
-  AccountFormat format;
-  format.fields = wish.fields;
+  AccountFormat format{.fields = wish.fields, .style = wish.table.style()};
   if (format.fields.empty()) {
     const char* preferred = std::getenv("SACCT_FORMAT");
     const std::string_view list = wish.is_brief                             ? kAccountBrief
@@ -389,9 +385,6 @@ int SacctMain(const std::vector<std::string>& words) {
                                                                             : kAccountDefault;
     for (const std::string_view name : Split(list, ',')) format.fields.emplace_back(name);
   }
-  format.style.has_header = !wish.has_no_header;
-  format.style.ends_with_delimiter = wish.is_parsable && !wish.is_parsable2;
-  if (wish.is_parsable || wish.is_parsable2) format.style.delimiter = wish.delimiter.empty() ? "|" : wish.delimiter;
   auto api = Api::Connect();
   if (!api) return FailAs("sacct", api.error());
   if (wish.prints_script) return PrintScripts(*api, wish);

@@ -53,7 +53,7 @@ int SbatchMain(const std::vector<std::string>& words) {
   auto request = ReadBatchRequest(words, around, ReadStdin);
   if (!request) {
     const std::string why = InSlurmsWords(request.error().message);
-    if (why.starts_with("-S/--core-spec")) {  // Not "error", as in Slurm.
+    if (why.starts_with("-S/--core-spec")) {  // As in Slurm, "fatal" instead of "error".
       std::fprintf(stderr, "sbatch: fatal: %s\n", why.c_str());
       return 1;
     }

@@ -401,8 +401,9 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
   if (spec.request.is_heterogeneous() && wish.is_multi_prog)
     return FailAs("srun", "--multi-prog is not for a heterogeneous job; write ./a : ./b");
   const int verbosity = TakeVerbosity(spec, "SLURM_DEBUG");
-  if (std::string bind = wish.cpu_bind; dialect::slurm::Value(spec, "hint") && !(TakeVerbose(bind), bind.empty()))
-    dialect::AddNote(spec, dialect::slurm::kHintExcludes);
+  std::string bind = wish.cpu_bind;
+  TakeVerbose(bind);
+  if (!bind.empty() && dialect::slurm::Value(spec, "hint")) dialect::AddNote(spec, dialect::slurm::kHintExcludes);
   for (const std::string& note : wish.noted.notes) dialect::AddNote(spec, note);
   if (wish.is_quiet) spec.notes.clear();
   if (spec.name.empty()) spec.name = ProgramOf(wish.command.front());

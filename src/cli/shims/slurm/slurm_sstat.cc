@@ -22,10 +22,8 @@ constexpr std::string_view kSstatDefault = "JobID,NTasks,AveCPU,AveRSS,MaxRSS,Ma
 struct SstatFlags {
   std::vector<std::string> jobs;
   std::vector<std::string> fields;
+  TableFlags table;
   bool has_all_steps = false;
-  bool has_no_header = false;
-  bool is_parsable = false;
-  bool is_parsable2 = false;
   bool lists_fields = false;
 };
 
@@ -34,9 +32,9 @@ std::vector<dialect::Option> SstatTable(SstatFlags& wish) {
       List("jobs", 'j', "IDS", "These jobs, or steps of them (17.0)", wish.jobs),
       List("format", 'o', "FIELDS", "Fields, optionally with %WIDTH; --helpformat lists them", wish.fields),
       Flag("allsteps", 'a', "All running steps of a job named without a step (default: the first)", wish.has_all_steps),
-      Flag("noheader", 'n', "No header", wish.has_no_header),
-      Flag("parsable", 'p', "Fields with | after each", wish.is_parsable),
-      Flag("parsable2", 'P', "Fields with | between them", wish.is_parsable2),
+      Flag("noheader", 'n', "No header", wish.table.has_no_header),
+      Flag("parsable", 'p', "Fields with | after each", wish.table.is_parsable),
+      Flag("parsable2", 'P', "Fields with | between them", wish.table.is_parsable2),
       Flag("helpformat", 'e', "Names of all fields", wish.lists_fields),
       Ignored("noconvert", 0, Takes::kNothing),
       Ignored("pidformat", 'i', Takes::kNothing),
@@ -86,14 +84,10 @@ int SstatMain(const std::vector<std::string>& words) {
   const auto ids = SplitJobIds(Join(wish.jobs, ","));
   if (wish.jobs.empty()) return FailAs("sstat", "You didn't give me any jobs to stat.");
   if (!ids) return FailAs("sstat", ids.error().message);
-  AccountFormat format;
-  format.fields = wish.fields;
+  AccountFormat format{.fields = wish.fields, .style = wish.table.style()};
   if (format.fields.empty()) {
     for (const std::string_view name : Split(kSstatDefault, ',')) format.fields.emplace_back(name);
   }
-  format.style.has_header = !wish.has_no_header;
-  format.style.ends_with_delimiter = wish.is_parsable && !wish.is_parsable2;
-  if (wish.is_parsable || wish.is_parsable2) format.style.delimiter = "|";
   auto api = Api::Connect();
   if (!api) return FailAs("sstat", api.error());
   std::vector<AccountRow> rows;

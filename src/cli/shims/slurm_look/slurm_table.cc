@@ -6,6 +6,7 @@
 #include "cli/term/text_width.h"
 
 namespace divvy::cli::slurm {
+
 namespace {
 
 std::string LineOf(const std::vector<TableColumn>& columns, const std::vector<std::string>& cells,
@@ -20,6 +21,14 @@ std::string LineOf(const std::vector<TableColumn>& columns, const std::vector<st
 }
 
 }  // namespace
+
+TableStyle TableFlags::style() const {
+  TableStyle style;
+  style.has_header = !has_no_header;
+  style.ends_with_delimiter = is_parsable && !is_parsable2;
+  if (is_parsable || is_parsable2) style.delimiter = delimiter.empty() ? "|" : delimiter;
+  return style;
+}
 
 std::string TableCell(std::string_view text, int width) {
   const auto room = static_cast<std::size_t>(std::abs(width));

@@ -1,4 +1,4 @@
-// Tables as sacct, sacctmgr and sshare print them: columns of fixed widths below a header with a rule, or fields
+// Tables as sacct, sacctmgr, sshare and sstat print them: columns of fixed widths below a header with a rule, or fields
 // separated by a delimiter.
 #pragma once
 
@@ -19,6 +19,16 @@ struct TableStyle {
   std::string delimiter;             // "|" with -p and -P; empty: aligned columns.
   bool ends_with_delimiter = false;  // -p.
   bool has_header = true;
+};
+
+/// The options -n, -p, -P and --delimiter.
+struct TableFlags {
+  bool has_no_header = false;
+  bool is_parsable = false;
+  bool is_parsable2 = false;
+  std::string delimiter;
+
+  TableStyle style() const;
 };
 
 /// Returns the table as text. Each row must have one text per column.

@@ -30,12 +30,4 @@ TeamScene TeamSceneOf(Api& api) {
   return scene;
 }
 
-TableStyle TableFlags::style() const {
-  TableStyle style;
-  style.has_header = !has_no_header;
-  style.ends_with_delimiter = is_parsable && !is_parsable2;
-  if (is_parsable || is_parsable2) style.delimiter = delimiter.empty() ? "|" : delimiter;
-  return style;
-}
-
 }  // namespace divvy::cli::slurm

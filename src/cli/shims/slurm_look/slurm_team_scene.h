@@ -10,14 +10,4 @@ namespace divvy::cli::slurm {
 Result<wire::TeamsView> FetchTeams(Api& api);
 TeamScene TeamSceneOf(Api& api);
 
-/// -n, -p, -P, --delimiter, as the accounting commands define them.
-struct TableFlags {
-  bool has_no_header = false;
-  bool is_parsable = false;
-  bool is_parsable2 = false;
-  std::string delimiter;
-
-  TableStyle style() const;
-};
-
 }  // namespace divvy::cli::slurm

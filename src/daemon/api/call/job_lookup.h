@@ -28,7 +28,7 @@ FoundJob FindHere(ControllerDriver& driver, JobId id);
 /// kUnreachable if the store cannot be read. If only the specification cannot be read, it stays null.
 Status Complete(Store& store, JobId id, FoundJob& found);
 /// Returns the error for a call whose job was not found: "there is no job `word`"; but `error` itself if the store
-/// cannot be reached, so that nobody takes the job for lost.
+/// cannot be reached, so that the job is not taken for lost.
 Error MissingJob(const Error& error, std::string_view word);
 /// Refuses a call with MissingJob if Complete failed (`done`) or left the specification null.
 FinishCall RefuseMissing(const Status& done, const FoundJob& found);

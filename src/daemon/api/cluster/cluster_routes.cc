@@ -194,12 +194,7 @@ void ClusterRoutes::ChangeFound(ApiCall& call) {
                                   : driver_.controller().Adopt(request->job, call.caller, driver_.Now());
   if (!done) return call.Refuse(done.error());
   wire::MessageAnswer answer{ToString(request->job) + " " + *done};
-  driver_.AfterCommit(
-      [call = std::make_shared<ApiCall>(std::move(call)), answer = std::move(answer)](const Status& kept) {
-        if (kept) call->Answer(answer);
-        else call->Refuse(kept.error());
-      },
-      ControllerDriver::IfNotStored::kRefuse);
+  AnswerAfterCommit(driver_, call, std::move(answer), ControllerDriver::IfNotStored::kRefuse);
 }
 
 std::vector<std::string> ClusterRoutes::FoundWarnings() const {

@@ -65,7 +65,7 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Id
   const Agents* agents = listener.agents();
   if (agents == nullptr) {
     if (view.reason.empty()) {
-      view.reason = is_standby ? "only the leader hears nodes"
+      view.reason = is_standby ? "only the leader is connected to the nodes"
                                : "the controller does not listen for nodes: divvy up --listen HOST:PORT, or "
                                  "controller.listen in divvy.toml";
     }

@@ -233,7 +233,7 @@ void SubmitRoutes::AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t ele
   // Without a basis, it would start at once, on a node that exists.
   if (ports_.providers && !forecast->basis.empty()) {
     if (forecast->is_kept && ports_.providers->has_providers())
-      answer.notes.push_back("nodes on demand: none as long as something else keeps the job: " +
+      answer.notes.push_back("nodes on demand: none while something else keeps the job from starting: " +
                              WithPublicIds(forecast->basis, driver_.Outcomes()) + ". After that:");
     for (std::string& line : ports_.providers->Foresee(forecast->id, submitted, elements, call.caller))
       answer.notes.push_back("nodes on demand: " + std::move(line));

@@ -31,13 +31,7 @@ void NotifyRoutes::AddReceiver(ApiCall& call) {
   if (!ports_.notifier) return call.Refuse(FailedPrecondition("this daemon sends no notifications"));
   const auto answer = ports_.notifier->Add(call.caller.user, *request);
   if (!answer) return call.Refuse(answer.error());
-  auto shared = std::make_shared<ApiCall>(std::move(call));
-  driver_.AfterCommit(
-      [shared, answer = *answer](const Status& status) {
-        if (!status) return shared->Refuse(status.error());
-        shared->Answer(answer);
-      },
-      ControllerDriver::IfNotStored::kReport);
+  AnswerAfterCommit(driver_, call, *answer);
 }
 
 void NotifyRoutes::RemoveReceiver(ApiCall& call) {
