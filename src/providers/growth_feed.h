@@ -31,8 +31,9 @@ struct TeamMoney {
   Money left;        // The further price per hour. Negative if a limit was lowered.
   std::string team;  // The team whose limit this is.
 };
-/// Returns what the limits of the team, and of those above it, allow. Not set: no limit. The rest of a month's money
-/// must last for GrowthRules::budget_reserve.
+/// Returns by how much the hourly price of nodes for the team's jobs may still rise: the least that the limits of the
+/// team and of the teams above it allow. nullopt: no limit. A monthly limit allows the hourly price with which the rest
+/// of the month's money lasts for GrowthRules::budget_reserve.
 std::optional<TeamMoney> TeamMoneyLeft(const TeamRegistry& teams,
                                        const std::map<std::string, Provisioner::Spending>& spending,
                                        std::string_view team);

@@ -36,7 +36,8 @@ class History {
   Second newest() const { return newest_; }
   const std::vector<Reading>& Newest() const { return newest_readings_; }
   std::optional<double> NewestOf(Metric metric) const;
-  /// Returns the mean of the known values in the last `seconds` seconds. Requires: at most kRingSeconds.
+  /// Returns the mean of the metric over the last `seconds` seconds. Seconds without a value are left out; nullopt if
+  /// none has one. Requires: `seconds` is at most kRingSeconds.
   std::optional<double> MeanOf(Metric metric, Second seconds) const;
 
   /// Returns the points, one per second, from `since` (inclusive) to `until` (exclusive), as far as they are in the

@@ -149,10 +149,10 @@ Result<std::vector<std::string>> EachJob(Api& api, const std::vector<std::string
       for (const wire::JobView& job : jobs) out.push_back(job.display_id);
       continue;
     }
-    // The selector returns elements of an array, but the range means the array as a whole.
+    // The daemon returns the elements of arrays, but a range such as 20-25 means whole arrays.
     std::set<JobId> ids;
     for (const wire::JobView& job : jobs) ids.insert(job.array_id.value_or(job.id));
-    // No job has such an id, so the word may be a name.
+    // No job has an id in the range, so the word may be the name of a job.
     if (ids.empty()) out.push_back(word);
     for (const JobId id : ids) out.push_back(ToString(id));
   }

@@ -272,7 +272,8 @@ class BeginReport {
  private:
   void Report() {
     if (!has_begun_ || id_.empty()) return;
-    // The streams of a job that was cancelled while it waited are released as if it had begun.
+    // The streams of a job that was cancelled while it waited are released too, which looks like its begin. Such a job
+    // has not begun.
     has_ended_ = has_ended_ || (was_queued_ && EndedWaiting());
     if (has_ended_) has_begun_ = false;
     else if (report_) std::exchange(report_, nullptr)(id_, was_queued_);

@@ -141,7 +141,8 @@ std::string SpeedText(const ThroughputModel::Learned& learned) {
   std::vector<std::string> parts;
   for (const auto& model : learned.models) {
     if (&model == &learned.models.front() || model.speed == 0) continue;
-    parts.push_back(model.model + (model.speed == 1000 ? " as fast as " : " at " + SpeedText(model.speed) + " of ") +
+    parts.push_back(model.model +
+                    (model.speed == 1000 ? " as fast as " : " at " + SpeedText(model.speed) + " of the speed of ") +
                     learned.models.front().model);
   }
   return AndList(parts) + ", learned from " + Plural(static_cast<std::int64_t>(learned.runs()), "run") +

@@ -74,8 +74,8 @@ class ThroughputModel {
   std::uint64_t touches_ = 0;
 };
 
-/// Returns the learned speeds as text for users: "A100 at 0.55 of H100, learned from 12 runs"; empty if nothing is
-/// known.
+/// Returns the learned speeds as text for users: "A100 at 0.55 of the speed of H100, learned from 12 runs"; empty if
+/// nothing is known.
 std::string SpeedText(const ThroughputModel::Learned& learned);
 /// Returns a relative speed, given in thousandths, as a decimal fraction: "0.55".
 std::string SpeedText(int thousandths);

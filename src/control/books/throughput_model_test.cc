@@ -47,7 +47,7 @@ TEST(ThroughputModel, ThreeRunTimesOnEachOfTwoModelsAreEnough) {
   EXPECT_EQ(TextOf(throughputs, RanOn("", 0s)), "");
   EXPECT_TRUE(throughputs.Find(RanOn("", 0s))->speeds().empty());
   Add(throughputs, RanOn("A100", 1000s), 1);
-  EXPECT_EQ(TextOf(throughputs, RanOn("", 0s)), "A100 at 0.55 of H100, learned from 6 runs");
+  EXPECT_EQ(TextOf(throughputs, RanOn("", 0s)), "A100 at 0.55 of the speed of H100, learned from 6 runs");
   EXPECT_EQ(throughputs.Find(RanOn("", 0s))->speeds(), (std::vector<ModelSpeed>{{"H100", 1000}, {"A100", 550}}));
 }
 
@@ -65,7 +65,8 @@ TEST(ThroughputModel, ReportedProgressWinsOverRunTimesAndCountsForFailedRuns) {
   EXPECT_EQ(TextOf(throughputs, RanOn("", 0s)), "H100 as fast as A100, learned from 6 runs");
   Add(throughputs, Reported("H100", 0.02), 3, false);
   Add(throughputs, Reported("A100", 0.011), 4, false);
-  EXPECT_EQ(TextOf(throughputs, RanOn("", 0s)), "A100 at 0.55 of H100, learned from 7 runs by their progress");
+  EXPECT_EQ(TextOf(throughputs, RanOn("", 0s)),
+            "A100 at 0.55 of the speed of H100, learned from 7 runs by their progress");
 }
 
 TEST(ThroughputModel, RunTimesOfFailedRunsDoNotCount) {
@@ -81,7 +82,7 @@ TEST(ThroughputModel, AFewOutliersDoNotMoveTheMedian) {
   Add(throughputs, RanOn("H100", 2s), 2);
   Add(throughputs, RanOn("A100", 1000s), 5);
   Add(throughputs, RanOn("A100", std::chrono::hours(100)), 2);
-  EXPECT_EQ(TextOf(throughputs, RanOn("", 0s)), "A100 at 0.5 of H100, learned from 14 runs");
+  EXPECT_EQ(TextOf(throughputs, RanOn("", 0s)), "A100 at 0.5 of the speed of H100, learned from 14 runs");
 }
 
 TEST(ThroughputModel, OnlyTheLatestRunsCount) {
@@ -117,7 +118,8 @@ TEST(ThroughputModel, ModelsWithinFivePercentAreEqual) {
   EXPECT_EQ(throughputs.Find(RanOn("", 0s))->speeds(),
             (std::vector<ModelSpeed>{{"H100", 1000}, {"H200", 1000}, {"A100", 500}, {"A800", 500}}));
   EXPECT_EQ(TextOf(throughputs, RanOn("", 0s)),
-            "H200 as fast as H100, A100 at 0.5 of H100 and A800 at 0.5 of H100, learned from 12 runs");
+            "H200 as fast as H100, A100 at 0.5 of the speed of H100 and A800 at 0.5 of the speed of H100, learned from "
+            "12 runs");
 }
 
 TEST(ThroughputModel, AModelWithFewRunsStaysUnknown) {
@@ -152,7 +154,7 @@ TEST(ThroughputModel, PausedRunsCountByTheirReportsNotTheirRunTime) {
   paused.progress.was_paused = true;
   Add(throughputs, paused, 3);
   Add(throughputs, Reported("H100", 0.02), 3);
-  EXPECT_EQ(TextOf(throughputs, paused), "A100 at 0.55 of H100, learned from 6 runs by their progress");
+  EXPECT_EQ(TextOf(throughputs, paused), "A100 at 0.55 of the speed of H100, learned from 6 runs by their progress");
 }
 
 TEST(ThroughputModel, JobClassesThatRanLongestAgoAreForgotten) {

@@ -217,8 +217,8 @@ class Controller {
   /// Reported progress that is not durable yet; persist it when the daemon stops.
   Batch UnkeptProgress() const { return progress_.Unkept(); }
   const ThroughputModel& speeds() const { return predictions_.speeds(); }
-  /// Returns how fast the job is on which GPUs, and how that is known: "A100 at 0.55 of H100, learned from 12 runs".
-  /// Empty: unknown.
+  /// Returns how fast the job is on which GPUs, and how that is known: "A100 at 0.55 of the speed of H100, learned from
+  /// 12 runs". Empty: unknown.
   std::string SpeedsOf(const JobRecord& record) const { return predictions_.SpeedsOf(record); }
 
   // --- Sweeps -------------------------------------------------------------------------

@@ -79,7 +79,8 @@ TEST(LearnedSpeeds, SendTheNextJobOfTheClassToTheFasterFreeGpu) {
   world.LearnBoth();
   const JobId one = world.Train(1);
   EXPECT_EQ(world.GpusOf(one), GpuSet::Of({2}));
-  EXPECT_EQ(world.controller_.SpeedsOf(*world.controller_.Find(one)), "A100 at 0.55 of H100, learned from 6 runs");
+  EXPECT_EQ(world.controller_.SpeedsOf(*world.controller_.Find(one)),
+            "A100 at 0.55 of the speed of H100, learned from 6 runs");
   EXPECT_EQ(world.GpusOf(world.Train(1)), GpuSet::Of({3}));
   EXPECT_EQ(world.GpusOf(world.Train(1)), GpuSet::Of({0})) << "it does not wait for the faster one";
 }
@@ -103,7 +104,8 @@ TEST(LearnedSpeeds, AreOverriddenBySpeedsInTheRequest) {
   world.LearnBoth();
   const JobId job = world.Train(1, "a100*1.0|h100*0.25");
   EXPECT_EQ(world.GpusOf(job), GpuSet::Of({0}));
-  EXPECT_EQ(world.controller_.SpeedsOf(*world.controller_.Find(job)), "H100 at 0.25 of A100, as --gpu-type says");
+  EXPECT_EQ(world.controller_.SpeedsOf(*world.controller_.Find(job)),
+            "H100 at 0.25 of the speed of A100, as --gpu-type says");
 }
 
 TEST(LearnedSpeeds, ApplyToATypeWithSeveralModelsOnly) {
@@ -166,7 +168,7 @@ TEST(LearnedSpeeds, ComeFromReportedProgressOfStoppedRuns) {
   const JobId next = world.Train(1);
   EXPECT_EQ(world.GpusOf(next), GpuSet::Of({2}));
   EXPECT_EQ(world.controller_.SpeedsOf(*world.controller_.Find(next)),
-            "A100 at 0.25 of H100, learned from 6 runs by their progress");
+            "A100 at 0.25 of the speed of H100, learned from 6 runs by their progress");
 }
 
 TEST(LearnedSpeeds, IgnoreRunTimesOfPausedRuns) {
@@ -201,7 +203,8 @@ TEST(LearnedSpeeds, IgnoreRunTimesOfPausedRuns) {
     world.End(job);
   }
   const JobId last = world.Train(1);
-  EXPECT_EQ(world.controller_.SpeedsOf(*world.controller_.Find(last)), "A100 at 0.55 of H100, learned from 6 runs");
+  EXPECT_EQ(world.controller_.SpeedsOf(*world.controller_.Find(last)),
+            "A100 at 0.55 of the speed of H100, learned from 6 runs");
 }
 
 TEST(LearnedSpeeds, IgnoreTheRunTimeOfARunThatWasPausedDuringARestart) {
@@ -227,7 +230,7 @@ TEST(LearnedSpeeds, IgnoreTheRunTimeOfARunThatWasPausedDuringARestart) {
   EXPECT_EQ(again.controller_.SpeedsOf(*again.controller_.Find(again.Train(1))), "");
   again.Ran("a100", 100min);
   EXPECT_EQ(again.controller_.SpeedsOf(*again.controller_.Find(again.Train(1))),
-            "A100 at 0.55 of H100, learned from 6 runs");
+            "A100 at 0.55 of the speed of H100, learned from 6 runs");
 }
 
 // Under `fair`, a team's usage is weighted by speed; quotas and limits count whole GPUs.

@@ -263,8 +263,8 @@ void RunTracker::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   scheduler_.Finish(job);
   fractions_.Loosen(record);
   effects_.RequestPlan();
-  // If the store says that a job ran, there is a run record until its end is known. A missing run record means that its
-  // end was reported to another store.
+  // The node keeps a job's run record until the store has the job's end. If the store says that the job has started,
+  // but the node has no record, its end was reported to another store, such as one that a backup has replaced since.
   const bool has_run = record.state != JobState::kStarting && record.stop_intent == StopIntent::kNone;
   if (how == Vanished::kNeverStarted && has_run) how = Vanished::kUnseen;
   const bool never_ran = how == Vanished::kNeverStarted;

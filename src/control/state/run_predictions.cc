@@ -97,7 +97,8 @@ std::string RunPredictions::SpeedsOf(const JobRecord& record) const {
   const auto& [fastest, first] = *models.begin();
   std::vector<std::string> parts;
   for (const auto& [speed, model] : models) {
-    if (speed != fastest) parts.push_back(model + " at " + SpeedText(speed * 1000 / fastest) + " of " + first);
+    if (speed != fastest)
+      parts.push_back(model + " at " + SpeedText(speed * 1000 / fastest) + " of the speed of " + first);
   }
   return AndList(parts) + ", as --gpu-type says";
 }

@@ -52,7 +52,8 @@ class Agents {
     std::function<void(RemoteNode& node, JobId job)> before_foreground;
     /// Usage samples of nodes. Null: samples are not wanted.
     std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
-    /// See RemoteNode::Ports.
+    /// Optional. Returns the launcher's signed right to run jobs as `user`; "" if it has given none. See
+    /// RemoteNode::Ports.
     std::function<std::string(const User& user)> right_of;
     std::function<bool()> may_act;
     std::function<std::vector<std::string>()> controllers;

@@ -71,7 +71,8 @@ class NodeHost {
   /// From now on handles messages of supervisors and the launcher, and every `period` checks that they are alive. Calls
   /// `on_seen` with the processes on the GPUs.
   void Run(Duration period, std::function<void(std::vector<GpuObservation>)> on_seen);
-  /// Calls `on_change` when a disk on which jobs write files becomes full (FullDisk), and when none is full any more.
+  /// Watches the disks of `folders`, to which jobs write. Calls `on_change` with the message of FullDisk when one
+  /// becomes full, and with "" when none is full any more. A second disk that becomes full meanwhile is not reported.
   void WatchDisks(std::vector<std::string> folders, std::function<void(const std::string& what)> on_change);
   /// Starts sampling this node's resource use.
   void Sample(Sampler::Options options, Sampler::OnSnapshot on_snapshot);

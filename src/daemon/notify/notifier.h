@@ -47,7 +47,8 @@ class Notifier {
 
   /// Adds the notifications of the changes in `effects` to them, as rows that become durable together with the changes.
   void Complete(Effects& effects);
-  /// Call when `effects` have become durable: queues the notifications that Complete has added, and delivers them.
+  /// Call when the `effects` that were passed to Complete have become durable. Queues and delivers the notifications
+  /// that Complete added to them.
   void Carried(const Effects& effects);
 
   /// Notifies that a running job wastes its GPUs, or that an action was taken because of this. `text` is the message.

@@ -83,7 +83,7 @@ Answer AnswerOf(const Call& call, const std::string& cluster, const Result<std::
   switch (call.kind) {
     case Call::Kind::kCreate: {
       const auto created = wire::Decode<wire::ProviderCreated>(*output);
-      if (!created) answer.error = "it printed no valid answer: " + created.error().message;
+      if (!created) answer.error = "the program printed no valid answer: " + created.error().message;
       else if (!IsInstance(created->instance))
         answer.error = R"(its answer has no "instance" of 1 to 256 printable characters without blanks)";
       else answer.instance = created->instance;
@@ -92,8 +92,8 @@ Answer AnswerOf(const Call& call, const std::string& cluster, const Result<std::
     case Call::Kind::kList: {
       const auto list = wire::Decode<wire::ProviderList>(*output);
       // An empty output is not an empty list: nodes would count as gone.
-      if (Trim(*output).empty()) answer.error = R"(it printed nothing; without nodes, print {"nodes": []})";
-      else if (!list) answer.error = "it printed no valid list: " + list.error().message;
+      if (Trim(*output).empty()) answer.error = R"(the program printed nothing; without nodes, print {"nodes": []})";
+      else if (!list) answer.error = "the program printed no valid list of nodes: " + list.error().message;
       else if (output->find("\"nodes\"") == std::string::npos) answer.error = R"(its answer has no "nodes")";
       if (!answer.error.empty()) return answer;
       for (const wire::ProviderListed& node : list->nodes) {

@@ -101,7 +101,7 @@ Result<UiIdentity> UiSessions::Find(std::string_view cookie, std::string_view pa
   const Session* session = Known(cookie, page);
   if (session == nullptr || session->identity.is_plain != is_plain)
     return PermissionDenied("you are not logged in at this page" + std::string(kRemedy));
-  if (session->expires <= now) return PermissionDenied("your login has ended" + std::string(kRemedy));
+  if (session->expires <= now) return PermissionDenied("your login to this page has expired" + std::string(kRemedy));
   return session->identity;
 }
 

@@ -16,7 +16,7 @@ namespace divvy {
 
 class Counters {
  public:
-  /// Call before the first change. Records the runs that were already active.
+  /// Call before the first OnChanges. Records when the runs that are already active began, for their durations.
   void Begin(const Controller& controller) {
     for (const auto& [id, record] : controller.live()) {
       if (IsActive(record.state) && record.started != kNoTime) began_[id] = record.started;

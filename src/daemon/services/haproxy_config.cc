@@ -12,8 +12,8 @@
 namespace divvy {
 namespace {
 
-// A process that stops (after a reload) does not hear of new replicas, and counts none of its own. So it passes
-// requests on to its successor, which listens at the same port.
+// After a reload, the old HAProxy process stops: it gets no news of replicas, and counts none of those that it has as
+// ready (nbsrv is 0). So it passes its requests on to the new process, which listens on the same port.
 constexpr std::string_view kHold = R"(core.register_action("hold", {"http-req"}, function(txn, seconds)
   local name = txn.f:be_name()
   local last = core.now().sec + tonumber(seconds)

@@ -36,7 +36,7 @@ void AddJob(const samples::Subject& subject, const MetricStore::Newest& newest, 
   wire::LatestJob& job = answer.jobs.back();
   job.time = std::max(job.time, static_cast<double>(newest.at));
   if (newest.own != nullptr && is_shown) {
-    // An agent of another version may send values that no float can hold.
+    // Leaves out metrics of the job that are not finite, which an agent of another version may send.
     std::ranges::copy_if(*newest.own, std::inserter(job.own, job.own.end()),
                          [](const auto& own) { return std::isfinite(own.second); });
   }

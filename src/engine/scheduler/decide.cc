@@ -199,8 +199,8 @@ bool Decision::MayHold(const core::Job& job, int gpus) const {
   return core::TeamsHaveRoom(teams, job.team, job.preemptible == Preemptible::kNever, parts, kept);
 }
 
-// Stops asking jobs that did not answer in time. Runs before the decision, because it cancels nominations on the GPUs
-// that these jobs do not give back.
+// Withdraws requests to give GPUs back from jobs that did not answer in time. Runs before the decision, because it
+// cancels the nominations on these GPUs, which the jobs keep.
 void Decision::ForgetSilent() {
   for (const auto& [id, job] : facts_.running_jobs()) {
     if (job.asked_back.empty() || job.is_displaced || job.is_leaving || now_ - job.asked_at < kAnswersWithin) continue;

@@ -24,10 +24,11 @@ struct PlannedMove {
 };
 
 /// Plans which tenants (jobs with GPU fractions) of the node are counted on other GPUs, so that GPUs become free for
-/// whole-GPU jobs. Returns them in an order in which each fits when its turn comes. `tenants`: those that may be
+/// whole-GPU jobs. Returns the moves in an order in which each fits when it is made. `tenants`: those that may be
 /// counted on another GPU; all other tenants of the node stay as they are. A GPU is emptied if everything on it fits on
-/// other GPUs that are already shared. No tenant is planned on a GPU that takes no work, unless it is there and cannot
-/// leave (`stays`), or on a GPU divided into MIG instances (`cut`).
+/// other GPUs that are already shared. Tenants are moved only to GPUs that take work. The exception is a tenant that
+/// cannot leave its GPU (PlannedTenant::stays): it is counted there even if that GPU takes no work. No tenant is moved
+/// to a GPU divided into MIG instances (`cut`).
 std::vector<PlannedMove> PackPlannedGpus(const NodeUsage& node, const std::vector<PlannedTenant>& tenants, GpuSet cut);
 
 /// Returns the best other GPU of the same model and memory as `from` for a fraction `share`: the one with the least

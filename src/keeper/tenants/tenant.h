@@ -109,8 +109,8 @@ class Tenant {
   std::optional<std::uint64_t> SetCeiling(unsigned device, std::uint64_t bytes);
   void SetTerms(std::uint64_t request, std::uint64_t limit);
   void SetPlace(unsigned device, const std::string& uuid, std::uint32_t gpu);
-  /// Records that the driver counted `has` bytes for this process. Returns how many bytes it has at least beyond those
-  /// that it reports itself.
+  /// Records that the driver counted `has` bytes for this process on the device. Returns a lower bound, in bytes, of
+  /// the process's residual: its memory beyond what it reports itself (see ResidualSights).
   std::uint64_t SeeMemory(Slot slot, unsigned device, std::uint64_t has);
   void ExpectResidual(unsigned device, std::uint64_t bytes) { devices_[device].expected_residual = bytes; }
   /// Sets how many bytes of this process an earlier keeper has moved to host memory. The process has not connected to

@@ -33,7 +33,8 @@ Status AddProcess(EmulatedWorld& world, GpuIndex gpu, const Words& words) {
   DIVVY_TRY(const Bytes memory, Size(words[3]));
   const bool is_graphics = words.size() > 4;
   if (is_graphics && words[4] != "graphics") {
-    return InvalidArgument("\"" + words[4] + "\" is not allowed after the memory: expected graphics");
+    return InvalidArgument("add-process: \"" + words[4] +
+                           "\" is not allowed after the memory: expected graphics (for a graphics process) or nothing");
   }
   return world.AddProcess(gpu, pid, memory, is_graphics);
 }

@@ -125,8 +125,9 @@ class StepServer {
   Duration MachinesDue() const;
   void OnMachinePolls();
   void AcceptMachines();
-  /// Handles data from a visitor: a connection of another node that has not sent its call yet. Returns false if it is
-  /// no longer a visitor, because it has sent the call or was lost.
+  /// Reads from a visitor: a connection of another node that has not requested a part of a step yet (GangWord::kCall).
+  /// Passes the request and the connection to OnPartCall. Returns false if `visitor` must be removed: it has sent the
+  /// request or something else, or the connection is lost.
   bool Hear(std::unique_ptr<GangLink>& visitor);
   void OnPartCall(EarlyCall call);
   void RetryEarlyCalls();

@@ -370,7 +370,7 @@ std::string NodeOccupancy::CheckInvariants() const {
     for (const Device& device : tenant.devices) {
       const GpuIndex gpu = device.target.value_or(device.gpu);
       if (tenant.state != State::kArriving && held.Contains(gpu)) {
-        return TenantText(id) + " has two devices on GPU " + std::to_string(gpu);
+        return TenantText(id) + " has GPU " + std::to_string(gpu) + " for two of its devices";
       }
       held.Insert(gpu);
       if (tenant.state == State::kHere && device.used > device.ceiling)

@@ -87,7 +87,7 @@ std::vector<Option> QueueTable(Request& request) {
        'r',
        Takes::kValue,
        "KEY",
-       "id, state, time, name, gpus or priority",
+       "Sort by id, state, time, name, gpus or priority",
        OneOf(view.sort, {"id", "state", "time", "name", "gpus", "priority"}),
        {},
        false},

@@ -300,8 +300,8 @@ Voice SlurmVoice(std::string_view program, std::string_view refusal, const JobSp
 
 std::vector<std::string> SelfWords(std::string_view name, const std::vector<std::string>& words) {
   std::array<char, PATH_MAX> exe{};
-  if (::readlink("/proc/self/exe", exe.data(), exe.size() - 1) <= 0) return {std::string(name)};
-  std::vector<std::string> self = {exe.data(), std::string(name)};
+  std::vector<std::string> self = {std::string(name)};
+  if (::readlink("/proc/self/exe", exe.data(), exe.size() - 1) > 0) self.insert(self.begin(), exe.data());
   // If we were called through a link, argv[0] is its path or is found in PATH. The link's name makes the program this
   // tool, so use the same link again if it still leads here.
   std::FILE* file = std::fopen("/proc/self/cmdline", "re");

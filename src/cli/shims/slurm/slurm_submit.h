@@ -51,7 +51,8 @@ int TestOnly(std::string_view program, const JobSpec& spec);
 /// with 2 the parsed options are printed too.
 Voice SlurmVoice(std::string_view program, std::string_view refusal, const JobSpec& asked, int verbosity = 0);
 
-/// Returns how this program was called ("/opt/bin/srun", or "/usr/bin/divvy srun"), for a job that must run it again.
+/// Returns the command line with which a job runs this program again as the tool `name` with the arguments `words`:
+/// "/opt/bin/srun WORDS...", or "/usr/bin/divvy srun WORDS...".
 std::vector<std::string> SelfWords(std::string_view name, const std::vector<std::string>& words);
 
 /// -I, --immediate[=SECONDS]: how long the job or step may wait.

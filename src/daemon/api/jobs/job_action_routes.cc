@@ -166,7 +166,8 @@ void JobActionRoutes::GroupLimit(ApiCall& call) {
 void JobActionRoutes::Checkpoint(ApiCall& call) {
   const auto request = wire::Decode<wire::CheckpointRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
-  // The job keeps its GPUs rather than wait for the disk.
+  // While nothing can be stored (the disk is full, or the database is away), the answer would have to wait. The call is
+  // refused instead, and the job keeps its GPUs.
   if (!driver_.trouble().empty())
     return call.Refuse(LimitExceeded("no GPUs can be released now: " + driver_.trouble()));
   const auto id = SelectOne(driver_, call.argument, call.caller);
