@@ -179,9 +179,9 @@ up_at ""
 faults '{"429": 1, "500": 1, "lost": 1}'
 for _ in $(seq 20); do divvy submit --gpus 1 -- sleep 0.2 >/dev/null; done
 divvy submit --gpus 1 -- sh -c 'exit 7' >/dev/null
-wait_for "a pod" sh -c "ls '$state/pods' | grep -q json"
-grep -q '"priorityClassName": "low"' "$state"/pods/*.json || fail "the template is not used: $(cat "$state"/pods/*.json)"
-grep -q '"nodeSelector": {"gpu": "h100"}' "$state"/pods/*.json || fail "the node selector is not used"
+wait_for "a pod" sh -c "cat '$state'/pods/*.json >pod"
+grep -q '"priorityClassName": "low"' pod || fail "the template is not used: $(cat pod)"
+grep -q '"nodeSelector": {"gpu": "h100"}' pod || fail "the node selector is not used"
 WAIT_S=60 wait_for "the burst" queue_is_empty
 expect 20 "$(divvy queue --all --json --state succeeded | grep -o '"display_id"' | wc -l)" "jobs that succeeded"
 expect 7 "$(field 21 exit_code)" "the exit code of job 21"
