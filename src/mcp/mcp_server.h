@@ -1,5 +1,5 @@
-// A server of the Model Context Protocol: JSON-RPC 2.0 messages with tools as the only capability. Revisions 2025-06-18,
-// 2025-03-26 and 2024-11-05.
+// A server of the Model Context Protocol: JSON-RPC 2.0 messages with tools as the only capability. Revisions
+// 2025-06-18, 2025-03-26 and 2024-11-05.
 //
 // No I/O and no threads: a message begins an exchange, which names the requests to the daemon's API that it needs, one
 // after the other, until its answer is complete. Answers are bounded by what the tools return; a tool's arguments are
@@ -28,7 +28,7 @@ struct McpRequest {
   bool has_key = false;  // A submission with a key, which can be sent again without harm.
 };
 
-/// What a tool does next: it sends `request` and continues with `then`, or it has ended with `text`.
+/// The next step of a tool: it sends `request` and continues with `then`, or it has ended with `text`.
 struct McpStep {
   std::string text;  // Bounded in size.
   std::optional<McpRequest> request = {};
@@ -81,7 +81,7 @@ class McpServer {
   struct Settings {
     /// The names of the changing tools that may run. Requires: they exist.
     std::set<std::string, std::less<>> allowed = {};
-    /// What a user adds to allow a tool, before the tool's name.
+    /// The text before a tool's name that shows how a user allows the tool.
     std::string_view how_to_allow = "divvy mcp --allow ";
     /// The revision of a client whose handshake was in an earlier request. Empty: the handshake must come first.
     std::string_view revision = {};

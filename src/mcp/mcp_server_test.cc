@@ -180,8 +180,9 @@ TEST_F(McpExchangeTest, ReadsALogToItsEndInPieces) {
   answers_ = {Piece("one\n", "4"), Piece("two\n", "8"), Piece("", "8")};
   EXPECT_NE(Run(Call("logs", R"({"job":"a/b","lines":7})")).find(R"("text":"one\ntwo\n"}],"isError":false)"),
             std::string::npos);
-  EXPECT_EQ(asked_, (std::vector<std::string>{"GET /v1/jobs/a%2Fb/log?last=7&at=-1", "GET /v1/jobs/a%2Fb/log?last=7&at=4",
-                                              "GET /v1/jobs/a%2Fb/log?last=7&at=8"}));
+  EXPECT_EQ(asked_,
+            (std::vector<std::string>{"GET /v1/jobs/a%2Fb/log?last=7&at=-1", "GET /v1/jobs/a%2Fb/log?last=7&at=4",
+                                      "GET /v1/jobs/a%2Fb/log?last=7&at=8"}));
 }
 
 TEST_F(McpExchangeTest, KeepsTheEndOfALogThatIsTooLong) {
@@ -205,8 +206,8 @@ TEST_F(McpExchangeTest, ReportsTheDaemonsRefusalAndItsAbsence) {
 
 TEST_F(McpExchangeTest, AnswersABatchOfToolsInOrder) {
   answers_ = {HttpResponse{.body = R"({"a":1})"}, HttpResponse{.body = R"({"a":2})"}};
-  const std::string batch = "[" + Call("show", R"({"job":"1"})") + "," + Call("show", "{}") + "," +
-                            Call("why", R"({"job":"2"})") + "]";
+  const std::string batch =
+      "[" + Call("show", R"({"job":"1"})") + "," + Call("show", "{}") + "," + Call("why", R"({"job":"2"})") + "]";
   const std::string answer = Run(batch);
   const std::size_t first = answer.find(R"({\"a\":1})"), second = answer.find("is missing"),
                     third = answer.find(R"({\"a\":2})");

@@ -334,10 +334,12 @@ std::vector<McpTool> McpTools(const McpPorts& ports) {
                    kForecastSchema, false, false, "", ForecastTool});
   tools.push_back({"report", "Reports",
                    "Returns a report over a period: usage, waste, efficiency, fairness, shares, predictions or speeds.",
-                   kReportSchema, false, false, "", [ports](JsonValue arguments) { return ReportTool(ports, arguments); }});
+                   kReportSchema, false, false, "",
+                   [ports](JsonValue arguments) { return ReportTool(ports, arguments); }});
   tools.push_back({"preview_submit", "Preview a submission",
                    "Checks a submission and forecasts its start, without submitting it. Takes the arguments of submit.",
-                   kSubmitSchema, false, false, "", [ports](JsonValue arguments) { return SubmitTool(ports, arguments, true); }});
+                   kSubmitSchema, false, false, "",
+                   [ports](JsonValue arguments) { return SubmitTool(ports, arguments, true); }});
   tools.push_back({"preview_cancel", "Preview a cancellation",
                    "Lists the jobs that cancel would end, without ending them.", kPreviewCancelSchema, false, false, "",
                    PreviewCancelTool});

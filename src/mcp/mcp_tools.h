@@ -16,7 +16,7 @@ namespace divvy::mcp {
 /// Every text that a tool returns has at most this many bytes.
 inline constexpr std::size_t kMostAnswerBytes = 32 << 10;
 
-/// What the tools need from their surroundings.
+/// The functions that the tools need from their surroundings.
 struct McpPorts {
   /// The context for options and job scripts. Files are never read, whatever `read_file` is.
   std::function<dialect::ParseContext()> around;

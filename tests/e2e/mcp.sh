@@ -106,7 +106,7 @@ up_listening
 umask 077
 divvy token create >user.token 2>/dev/null
 divvy token create --role viewer >viewer.token 2>/dev/null
-cat >http.py <<'P'
+cat >agent.py <<'P'
 import http.client, json, re, signal, os, ssl, subprocess, sys
 
 port, pid = int(sys.argv[1]), int(sys.argv[2])
@@ -167,7 +167,7 @@ large.endheaders()
 assert large.getresponse().status == 413
 
 viewer = Agent(bearer("viewer.token"), "?allow=submit,cancel")
-assert "viewer" in viewer.call("submit", fails=True, command=["true"])
+assert "is read-only" in viewer.call("submit", fails=True, command=["true"])
 assert "jobs" in viewer.call("queue") or viewer.call("queue") == {}
 
 changer = Agent(bearer("user.token"), "?allow=submit,cancel")
@@ -196,7 +196,7 @@ assert page.send(listing, Host="evil.example")[0] == 403
 assert Agent({**session, "Divvy-Page": "0" * len(session["Divvy-Page"])}, make=plain).send(listing)[0] == 401
 assert Agent({"Cookie": session["Cookie"]}, make=plain).send(listing)[0] == 401
 P
-python3 http.py "$port" "$(daemon_pid)" || fail "the conversation over HTTP"
+python3 agent.py "$port" "$(daemon_pid)" || fail "the conversation over HTTP"
 expect 409 "$(curl -s -o answer -w '%{http_code}' --unix-socket "$DIVVY_HOME/divvy.sock" http://divvy/v1/mcp -d '{}')" \
   "the path on the socket"
 echo "mcp: passed"

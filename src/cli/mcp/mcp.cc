@@ -57,13 +57,13 @@ std::optional<std::string> AnswerTo(mcp::McpServer& server, std::string_view lin
 }
 
 mcp::McpPorts PortsOfCaller() {
-  constexpr std::size_t kKeyBytes = 16;
+  constexpr std::size_t kMcpKeyBytes = 16;
   return {.around = CallerParseContext,
           .finish = [](JobSpec& spec) -> Status {
             DIVVY_TRY(Api api, Api::Connect());
             return FinishSpec(spec, api);
           },
-          .make_key = [] { return RandomHex(kKeyBytes); }};
+          .make_key = [] { return RandomHex(kMcpKeyBytes); }};
 }
 
 /// Answers lines until the client closes standard input or output.

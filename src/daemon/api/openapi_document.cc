@@ -86,7 +86,8 @@ std::string OpenApiDocument() {
       &TypeOf<OwnMetricsRequest>(), &TypeOf<MessageAnswer>());
   add("POST", "/v1/groups/limit", "Limit how many jobs of a group run at once", &TypeOf<GroupLimitRequest>(), actions);
   add("POST", "/v1/mcp",
-      "A message of the Model Context Protocol, from an agent on another machine; `allow=submit,cancel` allows the tools "
+      "A message of the Model Context Protocol, from an agent on another machine; `allow=submit,cancel` allows the "
+      "tools "
       "that change something",
       nullptr, nullptr);
   add("GET", "/v1/status", "The daemon", nullptr, &TypeOf<StatusView>());

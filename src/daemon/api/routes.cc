@@ -59,13 +59,13 @@ struct Routes::Owners {
 };
 
 Routes::Routes(ControllerDriver& driver, Node& node, About about, Admins admins, ApiPorts ports)
-    : api_{driver, node, std::move(about), std::move(ports), std::move(admins)}, owners_(new Owners{
-          api_,
-          table_,
-          {[this] { return *owners_->peer; },
-           [this](const Peer& peer, HttpRequest&& request, Reply reply) {
-             Handle(peer, std::move(request), std::move(reply));
-           }}}) {
+    : api_{driver, node, std::move(about), std::move(ports), std::move(admins)},
+      owners_(new Owners{api_,
+                         table_,
+                         {[this] { return *owners_->peer; },
+                          [this](const Peer& peer, HttpRequest&& request, Reply reply) {
+                            Handle(peer, std::move(request), std::move(reply));
+                          }}}) {
   table_.Add(this, {{"GET", "/v1/openapi.json", &Routes::OpenApi}});
 }
 

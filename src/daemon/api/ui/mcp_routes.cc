@@ -69,8 +69,8 @@ void McpRoutes::Begin(ApiCall& call) {
     return call.Refuse(PermissionDenied("a page of '" + std::string(origin.substr(0, 100)) +
                                         "' has sent this request; agents send no Origin header"));
   }
-  mcp::McpServer::Settings settings{
-      .how_to_allow = "?allow= in the address, for example ?allow=", .revision = call.request.header(kRevision)};
+  mcp::McpServer::Settings settings{.how_to_allow = "?allow= in the address, for example ?allow=",
+                                    .revision = call.request.header(kRevision)};
   if (settings.revision.empty()) settings.revision = kRevisionWithoutHeader;
   if (!mcp::McpServer::KnowsRevision(settings.revision)) {
     return call.Refuse(InvalidArgument("MCP-Protocol-Version: '" + std::string(settings.revision.substr(0, 100)) +
@@ -82,10 +82,11 @@ void McpRoutes::Begin(ApiCall& call) {
     settings.allowed = *std::move(allowed);
   }
   mcp::McpPorts tools{.around = [around = form_.ParseContextOf(call)] { return around; },
-                      .finish = [gpus = MostGpusOfANode(api_.driver.controller().scheduler())](JobSpec& spec) {
-                        dialect::CompleteSlurm(spec, gpus);
-                        return Status();
-                      }};
+                      .finish =
+                          [gpus = MostGpusOfANode(api_.driver.controller().scheduler())](JobSpec& spec) {
+                            dialect::CompleteSlurm(spec, gpus);
+                            return Status();
+                          }};
   auto talk = std::make_shared<Talk>(Talk{.server = {mcp::McpTools(tools), std::move(settings)},
                                           .message = std::move(message),
                                           .peer = ports_.peer(),

@@ -1,8 +1,8 @@
-// The Model Context Protocol over HTTP, for agents on other machines: POST /v1/mcp takes a message, and its answer is the
-// answer to that message. There are no sessions and no streams, as the protocol allows (GET gets status 405).
+// The Model Context Protocol over HTTP, for agents on other machines: POST /v1/mcp takes a message, and its answer is
+// the answer to that message. There are no sessions and no streams, as the protocol allows (GET gets status 405).
 //
-// Each tool sends requests of the API with the caller's own token or session (Ports::send), so it has exactly the rights
-// that the caller has without the protocol. A page of another origin gets status 403.
+// Each tool sends requests of the API with the caller's own token or session (Ports::send), so it has exactly the
+// rights that the caller has without the protocol. A page of another origin gets status 403.
 #pragma once
 
 #include <functional>

@@ -13,8 +13,12 @@ constexpr std::string_view kList = R"({"jsonrpc":"2.0","id":1,"method":"tools/li
 class McpOverHttp : public World, public testing::Test {
  protected:
   McpOverHttp() {
-    remote_ = std::make_shared<RemoteAccess>(RemoteAccess{
-        RemoteCallers(tokens_, [](std::string_view name) { return User{7, 7, std::string(name)}; }), {}, ""});
+    remote_ = std::make_shared<RemoteAccess>(RemoteAccess{RemoteCallers(tokens_,
+                                                                        [](std::string_view name) {
+                                                                          return User{7, 7, std::string(name)};
+                                                                        }),
+                                                          {},
+                                                          ""});
     ApiPorts routing;
     routing.user_name = [](std::int64_t) { return "ada"; };
     routing.read = [this](std::int64_t, std::function<std::function<void()>()> work) {
@@ -126,7 +130,7 @@ TEST_F(McpOverHttp, ChangesNothingUnlessTheAddressAllowsIt) {
   ASSERT_NE(job, nullptr);
   EXPECT_EQ(job->user.name, "ada");
   EXPECT_TRUE(Has(Ask(Call("cancel", R"({"jobs":["1"]})"), "cancel"), "\"isError\":false"));
-  EXPECT_EQ(driver_->controller().Find(JobId(1))->state, JobState::kCancelled);
+  EXPECT_EQ(driver_->controller().Find(JobId(1))->state, JobState::kStopping);
 }
 
 TEST_F(McpOverHttp, AllowsAViewersTokenNoChange) {
