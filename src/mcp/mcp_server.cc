@@ -229,7 +229,8 @@ McpExchange McpServer::Begin(std::string_view line) {
     return exchange;
   }
   if (revision_ != kRevisionWithBatches || root.size() == 0 || root.size() > kMostInBatch)
-    return refuse(kInvalidRequest, "a batch is accepted only in revision 2025-03-26, with 1 to 50 messages");
+    return refuse(kInvalidRequest,
+                  "a batch is accepted only in revision 2025-03-26 on standard input, with 1 to 50 messages");
   exchange.is_batch_ = true;
   for (const JsonValue message : root) exchange.parts_.push_back(BeginOne(message));
   return exchange;

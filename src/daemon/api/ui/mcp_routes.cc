@@ -12,9 +12,8 @@ namespace {
 
 constexpr int kOk = 200;
 constexpr int kAccepted = 202;
-constexpr std::string_view kRevision = "mcp-protocol-version";
-/// The revision of clients that do not send that header.
-constexpr std::string_view kRevisionWithoutHeader = "2025-03-26";
+/// The handshake was in an earlier request. A batch could keep a thread of slow reads busy for long, so there are none.
+constexpr std::string_view kWithoutBatches = "2025-06-18";
 /// The headers that identify the caller. A tool's requests have only these.
 constexpr std::string_view kIdentity[] = {"authorization", "cookie", "divvy-page"};
 
@@ -69,13 +68,13 @@ void McpRoutes::Begin(ApiCall& call) {
     return call.Refuse(PermissionDenied("a page of '" + std::string(origin.substr(0, 100)) +
                                         "' has sent this request; agents send no Origin header"));
   }
-  mcp::McpServer::Settings settings{.how_to_allow = "?allow= in the address, for example ?allow=",
-                                    .revision = call.request.header(kRevision)};
-  if (settings.revision.empty()) settings.revision = kRevisionWithoutHeader;
-  if (!mcp::McpServer::KnowsRevision(settings.revision)) {
-    return call.Refuse(InvalidArgument("MCP-Protocol-Version: '" + std::string(settings.revision.substr(0, 100)) +
+  const std::string_view revision = call.request.header("mcp-protocol-version");
+  if (!revision.empty() && !mcp::McpServer::KnowsRevision(revision)) {
+    return call.Refuse(InvalidArgument("MCP-Protocol-Version: '" + std::string(revision.substr(0, 100)) +
                                        "': expected 2025-06-18 or 2025-03-26"));
   }
+  mcp::McpServer::Settings settings{.how_to_allow = "?allow= in the address, for example ?allow=",
+                                    .revision = kWithoutBatches};
   if (const auto allow = call.request.query.find("allow"); allow != call.request.query.end()) {
     auto allowed = mcp::ParseAllowedTools(allow->second);
     if (!allowed) return call.Refuse(InvalidArgument("allow: " + allowed.error().message));

@@ -110,9 +110,10 @@ TEST_F(McpOverHttp, RefusesOtherPagesMethodsRevisionsAndMachines) {
   EXPECT_TRUE(Has(Post(kList, {}), "divvy mcp has the same tools"));
 }
 
-TEST_F(McpOverHttp, RefusesAMessageThatIsTooLargeOrTooDeep) {
+TEST_F(McpOverHttp, RefusesAMessageThatIsTooLargeTooDeepOrABatch) {
   EXPECT_TRUE(Has(Ask("[" + std::string(2 << 20, ' ') + "]"), "-32700"));
   EXPECT_TRUE(Has(Ask(std::string(100, '[')), "-32700"));
+  EXPECT_TRUE(Has(Ask("[" + std::string(kList) + "]"), "a batch is accepted only")) << "many messages at once";
 }
 
 TEST_F(McpOverHttp, ChangesNothingUnlessTheAddressAllowsIt) {
