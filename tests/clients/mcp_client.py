@@ -1,6 +1,6 @@
-"""The official SDKs for Python and TypeScript as clients of divvy mcp.
+"""The official SDKs for Python and TypeScript as clients of divvy mcp, and of the daemon over HTTP.
 
-Each submits a job, asks why another one waits, reads output and cancels; and is refused without --allow.
+Each submits a job, asks why another one waits, reads output and cancels; and is refused without permission.
 """
 
 import asyncio
@@ -8,19 +8,32 @@ import importlib.metadata
 import json
 import os
 import pathlib
+import random
+import re
+import ssl
 import subprocess
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamablehttp_client
 
 SDK = "1.32.2"  # Of @modelcontextprotocol/sdk.
 SCRIPT = """
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
-async function connect(...args) {
+const [full, url, bearer] = process.argv.slice(2);
+async function connect(allowed) {
   const client = new Client({ name: "test", version: "1" });
-  await client.connect(new StdioClientTransport({ command: "divvy", args: ["mcp", ...args], env: process.env }));
+  const args = ["mcp", ...(allowed ? ["--allow", allowed] : [])];
+  await client.connect(
+    url
+      ? new StreamableHTTPClientTransport(new URL(allowed ? `${url}?allow=${allowed}` : url), {
+          requestInit: { headers: { Authorization: bearer } },
+        })
+      : new StdioClientTransport({ command: "divvy", args, env: process.env }),
+  );
   return client;
 }
 async function call(client, name, args, fails = false) {
@@ -31,13 +44,12 @@ async function call(client, name, args, fails = false) {
 function check(holds, what) {
   if (!holds) throw new Error("not so: " + what);
 }
-const full = process.argv[2];
 const reader = await connect();
 const tools = (await reader.listTools()).tools.map((tool) => tool.name);
 check(tools.includes("queue") && !tools.includes("submit"), "the reader's tools");
-check((await call(reader, "submit", { command: ["true"] }, true)).includes("--allow submit"), "the refusal");
+check((await call(reader, "submit", { command: ["true"] }, true)).includes("not allowed here"), "the refusal");
 await reader.close();
-const changer = await connect("--allow", "submit,cancel");
+const changer = await connect("submit,cancel");
 const job = JSON.parse(await call(changer, "submit", { command: ["echo", "from node"], name: "node" })).id;
 const waiting = JSON.parse(await call(changer, "submit", { command: ["true"], gpus: "8" })).id;
 const why = JSON.parse(await call(changer, "why", { job: String(waiting) }));
@@ -47,13 +59,23 @@ while (!log.includes("from node")) log = await call(changer, "logs", { job: Stri
 JSON.parse(await call(changer, "cancel", { jobs: [String(waiting)] }));
 check(JSON.parse(await call(changer, "show", { job: String(waiting) })).state === "cancelled", "the cancelled job");
 await changer.close();
-console.log("submit, why, logs and cancel; refused without --allow");
+console.log("submit, why, logs and cancel; refused without permission");
 """
 
 
 async def connected(words, work):
     server = StdioServerParameters(command="divvy", args=["mcp", *words], env=dict(os.environ))
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+    async with stdio_client(server) as (read, write):
+        return await talk(read, write, work)
+
+
+async def connected_over_http(url, bearer, work):
+    async with streamablehttp_client(url, headers={"Authorization": bearer}) as (read, write, _):
+        return await talk(read, write, work)
+
+
+async def talk(read, write, work):
+    async with ClientSession(read, write) as session:
         started = await session.initialize()
         assert started.serverInfo.name == "divvy" and started.protocolVersion == "2025-06-18", started
         return await work(session)
@@ -71,8 +93,8 @@ async def read_only(session):
     assert all(tool.annotations.readOnlyHint for tool in tools.values()), tools
     for name in ("submit", "cancel"):
         assert name not in tools and f"preview_{name}" in tools
-    assert "--allow submit" in await call(session, "submit", fails=True, command=["true"])
-    assert "--allow cancel" in await call(session, "cancel", fails=True, jobs=["1"])
+    assert "not allowed here" in await call(session, "submit", fails=True, command=["true"])
+    assert "not allowed here" in await call(session, "cancel", fails=True, jobs=["1"])
 
 
 def change(full):
@@ -89,23 +111,47 @@ def change(full):
     return work
 
 
-def main():
-    full = subprocess.run(
-        ["divvy", "submit", "--quiet", "--gpus", "1", "sleep", "1000"], check=True, text=True, stdout=subprocess.PIPE
-    ).stdout.strip()
-    asyncio.run(connected([], read_only))
-    asyncio.run(connected(["--allow", "submit,cancel"], change(full)))
-    print(f"Python SDK {importlib.metadata.version('mcp')}: submit, why, logs and cancel; refused without --allow")
+def listen():
+    """Restarts the daemon so that it listens over TLS. Returns the address and the header of a new token."""
+    subprocess.run(["divvy", "down"], check=True, stdout=subprocess.DEVNULL)
+    for _ in range(5):
+        port = random.randrange(20000, 32000)
+        up = ["divvy", "up", "--quiet", "--emulate", "8xH100-80GB", "--listen", f"127.0.0.1:{port}"]
+        if subprocess.run(up).returncode == 0:
+            break
+    line = subprocess.run(["divvy", "token", "create"], check=True, text=True, stdout=subprocess.PIPE).stdout
+    pathlib.Path("divvy.pem").write_text(ssl.get_server_certificate(("127.0.0.1", port)))
+    os.environ["SSL_CERT_FILE"] = os.environ["NODE_EXTRA_CA_CERTS"] = os.path.abspath("divvy.pem")
+    return f"https://localhost:{port}/v1/mcp", "Bearer " + re.search(r"#(.*)\.", line).group(1)
 
+
+def node_client():
     folder = pathlib.Path(os.environ["CLIENTS_ENVIRONMENT"], "node")
     if not (folder / "node_modules/@modelcontextprotocol/sdk").exists():
         folder.mkdir(exist_ok=True)
         subprocess.run(["npm", "install", "--silent", f"@modelcontextprotocol/sdk@{SDK}"], cwd=folder, check=True)
     (folder / "client.mjs").write_text(SCRIPT)
-    said = subprocess.run(
-        ["node", folder / "client.mjs", full], check=True, text=True, stdout=subprocess.PIPE
-    ).stdout.strip()
-    print(f"TypeScript SDK {SDK}: {said}")
+    return ["node", folder / "client.mjs"]
+
+
+def main():
+    node = node_client()
+    submit = ["divvy", "submit", "--quiet", "--gpus", "1", "sleep", "1000"]
+    full = subprocess.run(submit, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    python = f"Python SDK {importlib.metadata.version('mcp')}"
+    said = "submit, why, logs and cancel; refused without permission"
+    asyncio.run(connected([], read_only))
+    asyncio.run(connected(["--allow", "submit,cancel"], change(full)))
+    print(f"{python}: {said}")
+    answer = subprocess.run([*node, full], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    print(f"TypeScript SDK {SDK}: {answer}")
+
+    url, bearer = listen()
+    asyncio.run(connected_over_http(url, bearer, read_only))
+    asyncio.run(connected_over_http(url + "?allow=submit,cancel", bearer, change(full)))
+    print(f"{python} over HTTP: {said}")
+    answer = subprocess.run([*node, full, url, bearer], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    print(f"TypeScript SDK {SDK} over HTTP: {answer}")
 
 
 main()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # divvy mcp as a program that an agent starts: looks, explains, reads output, refuses changes without --allow, submits
-# and cancels with it. The official SDKs are tested by scripts/test-clients mcp, which needs the network.
+# and cancels with it. The same over HTTP, with a token and with a login to the page. The official SDKs are tested by
+# scripts/test-clients mcp, which needs the network.
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip "needs python3"
 divvy up --quiet --emulate 2xH100-80GB
@@ -97,4 +98,105 @@ P
 python3 talk.py "$full" "$waiting" || fail "the conversation"
 ! divvy mcp --allow everything </dev/null 2>refused || fail "--allow everything was accepted"
 grep -q "expected submit or cancel" refused || fail "says: $(cat refused)"
+
+divvy cancel --all --grace 0 >/dev/null
+wait_for "an empty queue" queue_is_empty
+divvy down >/dev/null
+up_listening
+umask 077
+divvy token create >user.token 2>/dev/null
+divvy token create --role viewer >viewer.token 2>/dev/null
+cat >agent.py <<'P'
+import http.client, json, re, signal, os, ssl, subprocess, sys
+
+port, pid = int(sys.argv[1]), int(sys.argv[2])
+trusted = ssl.create_default_context(cadata=ssl.get_server_certificate(("127.0.0.1", port)))
+
+
+def bearer(name):
+    with open(name) as file:
+        return {"Authorization": "Bearer " + re.search(r"#(.*)\.", file.read()).group(1)}
+
+
+class Agent:
+    def __init__(self, headers, query="", make=lambda: http.client.HTTPSConnection("localhost", port, context=trusted)):
+        self.headers, self.path, self.make = headers, "/v1/mcp" + query, make
+
+    def send(self, body, method="POST", **more):
+        connection = self.make()
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **self.headers, **more}
+        connection.request(method, self.path, body, headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text
+
+    def ask(self, method, **params):
+        status, text = self.send(json.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}))
+        assert status == 200, (status, text)
+        return json.loads(text)["result"]
+
+    def tools(self):
+        return {tool["name"] for tool in self.ask("tools/list")["tools"]}
+
+    def call(self, tool, fails=False, **arguments):
+        result = self.ask("tools/call", name=tool, arguments=arguments)
+        text = result["content"][0]["text"]
+        assert fails is None or result["isError"] == fails, text
+        return text if result["isError"] else (json.loads(text) if text.startswith("{") else text)
+
+
+listing = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+for headers in ({}, {"Authorization": "Bearer 00000000." + 64 * "0"}, {"Cookie": f"__Host-divvy-{port}=x", "Divvy-Page": "x"}):
+    status, text = Agent(headers).send(listing)
+    assert status in (401, 403), (status, text)
+
+reader = Agent(bearer("user.token"))
+assert reader.ask("initialize", protocolVersion="2025-06-18", capabilities={})["protocolVersion"] == "2025-06-18"
+assert reader.send('{"jsonrpc":"2.0","method":"notifications/initialized"}') == (202, "")
+assert {"queue", "preview_submit"} <= reader.tools() and "submit" not in reader.tools()
+assert "?allow=submit" in reader.call("submit", fails=True, command=["true"])
+assert reader.send(listing, Origin="http://evil.example")[0] == 403
+assert reader.send(None, method="GET")[0] == 405
+assert Agent(bearer("user.token"), "?allow=all").send(listing)[0] == 400
+large = reader.make()
+large.putrequest("POST", reader.path)
+for name, value in {**reader.headers, "Content-Length": str(2 << 20)}.items():
+    large.putheader(name, value)
+large.endheaders()
+assert large.getresponse().status == 413
+
+viewer = Agent(bearer("viewer.token"), "?allow=submit,cancel")
+assert "is read-only" in viewer.call("submit", fails=True, command=["true"])
+assert "jobs" in viewer.call("queue") or viewer.call("queue") == {}
+
+changer = Agent(bearer("user.token"), "?allow=submit,cancel")
+assert "1 GPU" in changer.call("preview_submit", command=["true"], gpus="1")["would_submit"]["summary"]
+flood = 'echo "home $HOME in $PWD"; for i in $(seq 20000); do echo line $i; done; sleep 1000'
+job = str(changer.call("submit", command=["sh", "-c", flood], name="flood", gpus="1")["id"])
+while "line 20000" not in (log := changer.call("logs", fails=None, job=job, lines=500)):
+    pass
+assert log.endswith("line 20000\n") and len(log) < 32768, log[-100:]
+os.kill(pid, signal.SIGKILL)
+subprocess.run(["divvy", "up", "--quiet", "--emulate", "2xH100-80GB", "--listen", f"127.0.0.1:{port}"], check=True)
+assert changer.call("show", job=job)["state"] == "running"
+assert changer.call("cancel", jobs=[job], reason="tested")["results"][0]["is_done"]
+
+link = subprocess.run(["divvy", "ui", "--no-open"], check=True, text=True, capture_output=True).stdout.strip()
+place, secret = re.fullmatch(r"http://(.*)/#login=(.*)", link).groups()
+plain = lambda: http.client.HTTPConnection(place)
+login = plain()
+login.request("POST", "/ui/login", json.dumps({"link": secret}), {"Content-Type": "application/json", "Divvy-Page": "login"})
+answer = login.getresponse()
+session = {"Cookie": answer.getheader("Set-Cookie").split(";")[0], "Divvy-Page": json.loads(answer.read())["page"]}
+page = Agent(session, make=plain)
+assert "queue" in page.tools() and page.call("show", job=job)["name"] == "flood"
+assert page.send(listing, Origin="http://evil.example")[0] == 403
+assert page.send(listing, Host="evil.example")[0] == 403
+assert Agent({**session, "Divvy-Page": "0" * len(session["Divvy-Page"])}, make=plain).send(listing)[0] == 401
+assert Agent({"Cookie": session["Cookie"]}, make=plain).send(listing)[0] == 401
+P
+python3 agent.py "$port" "$(daemon_pid)" || fail "the conversation over HTTP"
+expect 409 "$(curl -s -o answer -w '%{http_code}' --unix-socket "$DIVVY_HOME/divvy.sock" http://divvy/v1/mcp -d '{}')" \
+  "the path on the socket"
 echo "mcp: passed"

@@ -367,5 +367,9 @@ Result<void> Api::Shutdown() {
 Result<std::string> Api::Raw(const std::string& method, const std::string& target, const std::string& body) {
   return connection_->Call(method, target, body);
 }
+Result<HttpResponse> Api::Whole(const std::string& method, const std::string& target, const std::string& body,
+                                bool has_key) {
+  return connection_->CallWhole(method, target, body, {}, has_key);
+}
 
 }  // namespace divvy::cli

@@ -16,6 +16,10 @@
 #include "wire/messages/messages.h"
 #include "wire/messages/messages_remote.h"
 
+namespace divvy {
+struct HttpResponse;
+}
+
 namespace divvy::cli {
 
 class Api {
@@ -86,6 +90,10 @@ class Api {
   Result<void> Events(const std::function<bool(const wire::ChangeEvent&)>& on_event);
   Result<void> Shutdown();
   Result<std::string> Raw(const std::string& method, const std::string& target, const std::string& body);
+  /// Like Raw, but also returns the headers of the answer. `has_key`: the body has a submission key, so with several
+  /// controllers the request is repeated until one of them has answered.
+  Result<HttpResponse> Whole(const std::string& method, const std::string& target, const std::string& body,
+                             bool has_key = false);
 
  private:
   struct Connection;

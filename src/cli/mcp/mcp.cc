@@ -1,12 +1,16 @@
-// divvy mcp: the tools of mcp_tools.h for agents, over standard input and output.
+// divvy mcp: the tools for agents, over standard input and output. Each request has a connection of its own, so a
+// restart of the daemon does not matter.
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 
 #include "base/text.h"
+#include "cli/client/api.h"
+#include "cli/client/command.h"
 #include "cli/client/commands.h"
-#include "cli/mcp/mcp_tools.h"
+#include "mcp/mcp_tools.h"
+#include "platform/net/tls.h"
 
 namespace divvy::cli {
 namespace {
@@ -19,21 +23,14 @@ struct McpFlags {
   std::set<std::string, std::less<>> allowed;
 };
 
-Status ApplyAllow(std::string_view value, McpFlags& flags) {
-  for (const std::string_view part : Split(value, ',')) {
-    const std::string_view name = Trim(part);
-    if (name != "submit" && name != "cancel")
-      return InvalidArgument("'" + std::string(name) +
-                             "' is not a tool that can be allowed; expected submit or cancel");
-    flags.allowed.emplace(name);
-  }
-  return {};
-}
-
 std::vector<Option> McpTable(McpFlags& flags) {
   return {{"allow", 0, dialect::Takes::kValue, "TOOLS",
            "tools that may change something: submit, cancel, or both with a comma (default: none)",
-           [&flags](std::string_view value) { return ApplyAllow(value, flags); }}};
+           [&flags](std::string_view value) -> Status {
+             DIVVY_TRY(auto allowed, mcp::ParseAllowedTools(value));
+             flags.allowed.merge(allowed);
+             return {};
+           }}};
 }
 
 bool WriteMcpLine(std::string line) {
@@ -48,8 +45,29 @@ bool WriteMcpLine(std::string line) {
   return true;
 }
 
+Result<HttpResponse> AskDaemon(const mcp::McpRequest& request) {
+  DIVVY_TRY(Api api, Api::Connect());
+  return api.Whole(request.method, request.target, request.body, request.has_key);
+}
+
+std::optional<std::string> AnswerTo(mcp::McpServer& server, std::string_view line) {
+  mcp::McpExchange exchange = server.Begin(line);
+  while (const mcp::McpRequest* request = exchange.request()) exchange.OnAnswer(AskDaemon(*request));
+  return exchange.Answer();
+}
+
+mcp::McpPorts PortsOfCaller() {
+  constexpr std::size_t kMcpKeyBytes = 16;
+  return {.around = CallerParseContext,
+          .finish = [](JobSpec& spec) -> Status {
+            DIVVY_TRY(Api api, Api::Connect());
+            return FinishSpec(spec, api);
+          },
+          .make_key = [] { return RandomHex(kMcpKeyBytes); }};
+}
+
 /// Answers lines until the client closes standard input or output.
-void ServeMcp(McpServer& server) {
+void ServeMcp(mcp::McpServer& server) {
   std::string buffer;
   bool is_skipping = false;  // Inside a line that is too long.
   char bytes[65536];
@@ -66,13 +84,13 @@ void ServeMcp(McpServer& server) {
         is_skipping = false;
         continue;
       }
-      const auto answer = server.Handle(line);
+      const auto answer = AnswerTo(server, line);
       if (answer && !WriteMcpLine(*answer)) return;
     }
     buffer.erase(0, begin);
     if (buffer.size() <= kMostLineBytes) continue;
     buffer.clear();
-    if (!is_skipping && !WriteMcpLine(McpServer::TooLong())) return;
+    if (!is_skipping && !WriteMcpLine(mcp::McpServer::TooLong())) return;
     is_skipping = true;
   }
 }
@@ -92,7 +110,7 @@ int McpMain(const Words& words) {
     return Fail(
         InvalidArgument("'" + parsed->positional.front() + "': divvy mcp takes only options (divvy mcp --help)"));
   ::signal(SIGPIPE, SIG_IGN);
-  McpServer server(McpTools(), std::move(flags.allowed));
+  mcp::McpServer server(mcp::McpTools(PortsOfCaller()), {.allowed = std::move(flags.allowed)});
   ServeMcp(server);
   return 0;
 }

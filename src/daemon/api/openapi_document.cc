@@ -85,6 +85,11 @@ std::string OpenApiDocument() {
   add("POST", "/v1/jobs/{id}/metrics", "Report metrics of a running job, like a line of its output",
       &TypeOf<OwnMetricsRequest>(), &TypeOf<MessageAnswer>());
   add("POST", "/v1/groups/limit", "Limit how many jobs of a group run at once", &TypeOf<GroupLimitRequest>(), actions);
+  add("POST", "/v1/mcp",
+      "A message of the Model Context Protocol, from an agent on another machine; `allow=submit,cancel` allows the "
+      "tools "
+      "that change something",
+      nullptr, nullptr);
   add("GET", "/v1/status", "The daemon", nullptr, &TypeOf<StatusView>());
   add("GET", "/v1/gpus", "The GPUs and their jobs", nullptr, &TypeOf<std::vector<GpuView>>());
   add("POST", "/v1/gpus/restrict", "Limit the GPUs that new work may use", &TypeOf<RestrictRequest>(),

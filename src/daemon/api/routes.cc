@@ -20,6 +20,7 @@
 #include "daemon/api/reports/report_routes.h"
 #include "daemon/api/reports/sample_routes.h"
 #include "daemon/api/reports/waste_routes.h"
+#include "daemon/api/ui/mcp_routes.h"
 #include "daemon/api/ui/notify_routes.h"
 #include "daemon/api/ui/page_routes.h"
 #include "daemon/api/ui/submit_form_routes.h"
@@ -31,6 +32,8 @@ namespace divvy {
 struct Routes::Owners {
   ApiContext& api;
   RouteTable& table;
+  McpRoutes::Ports as_caller;
+  const Peer* peer = nullptr;  // The client of the request that is being handled.
   TerminalRoutes terminals{api, table};
   SubmitRoutes submit{api, table, terminals};
   JobActionRoutes actions{api, table};
@@ -51,11 +54,18 @@ struct Routes::Owners {
   SampleRoutes samples{api, table};
   PageRoutes page{api, table};
   SubmitFormRoutes form{api, table};
+  McpRoutes mcp{api, table, form, as_caller};
   NotifyRoutes notify{api, table};
 };
 
 Routes::Routes(ControllerDriver& driver, Node& node, About about, Admins admins, ApiPorts ports)
-    : api_{driver, node, std::move(about), std::move(ports), std::move(admins)}, owners_(new Owners{api_, table_}) {
+    : api_{driver, node, std::move(about), std::move(ports), std::move(admins)},
+      owners_(new Owners{api_,
+                         table_,
+                         {[this] { return *owners_->peer; },
+                          [this](const Peer& peer, HttpRequest&& request, Reply reply) {
+                            Handle(peer, std::move(request), std::move(reply));
+                          }}}) {
   table_.Add(this, {{"GET", "/v1/openapi.json", &Routes::OpenApi}});
 }
 
@@ -101,7 +111,10 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
   if (found.route != nullptr && found.route->kind == RouteKind::kChange && is_change) {
     if (api_.driver.IsStoreAway()) return HoldChange(*found.route, std::move(call));
   }
-  if (found.route != nullptr) return found.route->handler(call);
+  if (found.route != nullptr) {
+    owners_->peer = &peer;
+    return found.route->handler(call);
+  }
   if (found.knows_path)
     return call.Send(405, wire::Encode(wire::ErrorView{"invalid_argument",
                                                        call.request.path + " does not take " + call.request.method}));

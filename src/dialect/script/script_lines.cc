@@ -1,8 +1,10 @@
 #include "dialect/script/script_lines.h"
 
 #include <optional>
+#include <string>
 
 #include "base/text.h"
+#include "dialect/script/option_line_limit.h"
 
 namespace divvy::dialect {
 namespace {
@@ -95,6 +97,16 @@ OptionLines FindOptionLines(std::string_view script, std::string_view mark) {
 
 std::string AtLine(std::string_view path, int number) {
   return std::string(path) + " line " + std::to_string(number) + ": ";
+}
+
+Status CheckOptionLines(std::string_view script, std::size_t more) {
+  constexpr std::size_t kMost = 128 << 10;
+  std::size_t bytes = more;
+  for (const std::string_view line : Split(script, '\n')) bytes += line.starts_with('#') ? line.size() : 0;
+  if (bytes <= kMost) return {};
+  return InvalidArgument("the options and the lines of the script that begin with '#' have " + std::to_string(bytes) +
+                         " bytes, but at most " + std::to_string(kMost) +
+                         " can be read here; submit the script with divvy submit");
 }
 
 }  // namespace divvy::dialect

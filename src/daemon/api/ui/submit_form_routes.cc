@@ -9,24 +9,10 @@
 #include "daemon/requests/resubmit_form.h"
 #include "daemon/requests/valohai_reading.h"
 #include "daemon/views/job_selector.h"
+#include "dialect/script/option_line_limit.h"
 #include "platform/net/tls.h"
 
 namespace divvy {
-namespace {
-
-/// Lines of options take up to a millisecond each. The rest of a script is only copied.
-Status CheckOptionLines(std::string_view script) {
-  constexpr std::size_t kMost = 128 << 10;
-  std::size_t bytes = 0;
-  for (const std::string_view line : Split(script, '\n')) bytes += line.starts_with('#') ? line.size() : 0;
-  if (bytes <= kMost) return {};
-  return InvalidArgument("the lines of the script that begin with '#' have " + std::to_string(bytes) +
-                         " bytes, but at most " + std::to_string(kMost) +
-                         " can be read here; submit the script with divvy submit");
-}
-
-}  // namespace
-
 SubmitFormRoutes::SubmitFormRoutes(ApiContext& api, RouteTable& table)
     : api_(api), driver_(api.driver), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/jobs/*/again", &SubmitFormRoutes::Again},
@@ -93,7 +79,7 @@ void SubmitFormRoutes::Script(ApiCall& call) {
   if (!question) return call.Refuse(question.error());
   if (!question->directory.empty() && question->directory.front() != '/')
     return call.Refuse(InvalidArgument("'directory': give an absolute path"));
-  if (const Status good = CheckOptionLines(question->text); !good) return call.Refuse(good.error());
+  if (const Status good = dialect::CheckOptionLines(question->text); !good) return call.Refuse(good.error());
   api_.reader.Read(call, [question = *std::move(question), around = ParseContextOf(call)]() -> FinishCall {
     return [text = wire::EncodeChanged(ReadScriptLines(question, around))](ApiCall& asked) { asked.Send(200, text); };
   });

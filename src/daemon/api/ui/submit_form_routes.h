@@ -15,13 +15,14 @@ class SubmitFormRoutes {
  public:
   SubmitFormRoutes(ApiContext& api, RouteTable& table);
 
+  /// The caller's home and login, as far as the daemon knows them, and the present time.
+  dialect::ParseContext ParseContextOf(const ApiCall& call) const;
+
  private:
   void Again(ApiCall& call);
   void Words(ApiCall& call);
   void Script(ApiCall& call);
   void Valohai(ApiCall& call);
-  /// The caller's home and login, as far as the daemon knows them, and the present time.
-  dialect::ParseContext ParseContextOf(const ApiCall& call) const;
 
   ApiContext& api_;
   ControllerDriver& driver_;

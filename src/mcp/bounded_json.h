@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace divvy::cli {
+namespace divvy::mcp {
 
 /// Returns `json` in at most `most` bytes. Leaves out null, "", [] and {}. Within members named "request", "share" and
 /// "fraction" it also leaves out 0 and false, which mean "not requested" there. If the result is too long, it cuts long
@@ -24,4 +24,4 @@ std::string BoundedText(std::string_view text, std::size_t most);
 /// breaks and tabs stay.
 std::string BoundedTail(std::string_view text, std::size_t most, bool is_cut_already);
 
-}  // namespace divvy::cli
+}  // namespace divvy::mcp

@@ -1,17 +1,18 @@
-#include "cli/mcp/mcp_tools.h"
+#include "mcp/mcp_tools.h"
 
 #include <algorithm>
 
 #include "base/text.h"
-#include "cli/client/api.h"
-#include "cli/client/command.h"
-#include "cli/mcp/bounded_json.h"
+#include "dialect/options/job_options.h"
 #include "dialect/options/portion_options.h"
+#include "dialect/options/quantities.h"
 #include "dialect/options/task_options.h"
-#include "wire/http/http.h"
+#include "dialect/script/option_line_limit.h"
+#include "mcp/bounded_json.h"
 #include "wire/messages/codec.h"
+#include "wire/messages/messages.h"
 
-namespace divvy::cli {
+namespace divvy::mcp {
 namespace {
 
 constexpr std::int64_t kRowsByDefault = 50;
@@ -27,20 +28,37 @@ std::vector<std::string> TextsOf(JsonValue list) {
 
 std::string TextOf(JsonValue value) { return std::string(value.AsString().value_or("")); }
 
-/// Sends one request and returns the bounded answer as the member `name` of an object, or as it is if `name` is empty.
-Result<std::string> AskDaemon(const std::string& method, const std::string& target, const std::string& body,
-                              std::string_view name = "") {
-  DIVVY_TRY(Api api, Api::Connect());
-  DIVVY_TRY(std::string answer, api.Raw(method, target, body));
-  if (!name.empty()) answer = "{\"" + std::string(name) + "\":" + answer + "}";
-  return BoundedJson(answer, kMostAnswerBytes);
+Result<McpStep> TextStep(Result<std::string> text) {
+  if (!text) return text.error();
+  return McpStep{.text = *std::move(text)};
+}
+
+/// Sends one request and ends with the bounded answer, as the member `name` of an object, or as it is if `name` is
+/// empty.
+McpStep AskDaemon(std::string method, std::string target, std::string body, std::string_view name = "") {
+  return {.request = McpRequest{.method = std::move(method), .target = std::move(target), .body = std::move(body)},
+          .then = [name](const HttpResponse& answer) {
+            return TextStep(BoundedJson(
+                name.empty() ? answer.body : "{\"" + std::string(name) + "\":" + answer.body + "}", kMostAnswerBytes));
+          }};
+}
+
+/// Sends one request, decodes its answer as a `Message`, and ends with what `show` makes of it.
+template <typename Message>
+McpStep AskAndShow(std::string method, std::string target, std::string body,
+                   std::function<std::string(Message answer)> show) {
+  return {.request = McpRequest{.method = std::move(method), .target = std::move(target), .body = std::move(body)},
+          .then = [show = std::move(show)](const HttpResponse& answer) -> Result<McpStep> {
+            DIVVY_TRY(Message message, wire::Decode<Message>(answer.body));
+            return TextStep(BoundedJson(show(std::move(message)), kMostAnswerBytes));
+          }};
 }
 
 std::string JobPath(JsonValue arguments, std::string_view rest = "") {
   return "/v1/jobs/" + PercentEncode(TextOf(arguments["job"])) + std::string(rest);
 }
 
-Result<std::string> QueueTool(JsonValue arguments) {
+Result<McpStep> QueueTool(JsonValue arguments) {
   wire::JobSelector select;
   select.user = arguments["user"].exists() ? TextOf(arguments["user"]) : "all";
   select.states = TextsOf(arguments["states"]);
@@ -50,90 +68,110 @@ Result<std::string> QueueTool(JsonValue arguments) {
   return AskDaemon("POST", "/v1/jobs/select", wire::EncodeChanged(select), "jobs");
 }
 
-Result<std::string> ShowTool(JsonValue arguments) { return AskDaemon("GET", JobPath(arguments), ""); }
+Result<McpStep> ShowTool(JsonValue arguments) { return AskDaemon("GET", JobPath(arguments), ""); }
 
-Result<std::string> WhyTool(JsonValue arguments) { return AskDaemon("GET", JobPath(arguments, "/why"), ""); }
+Result<McpStep> WhyTool(JsonValue arguments) { return AskDaemon("GET", JobPath(arguments, "/why"), ""); }
 
-Result<std::string> LogsTool(JsonValue arguments) {
-  const std::string job = TextOf(arguments["job"]);
-  const bool is_error = arguments["error"].AsBool().value_or(false);
-  DIVVY_TRY(Api api, Api::Connect());
-  std::string tail;
+/// The end of a log, while its pieces arrive.
+struct LogTail {
+  std::string target;  // Without the position.
+  std::string text;
   bool is_cut = false;
-  std::int64_t at = -1;
-  for (int piece = 0; piece < kMostLogPieces; ++piece) {
-    DIVVY_TRY(LogPiece got, api.Log(job, is_error, at, arguments["lines"].AsInt().value_or(kLinesByDefault)));
-    if (got.text.empty()) break;
-    at = got.next;
-    tail += got.text;
-    if (tail.size() <= kMostAnswerBytes) continue;
-    tail.erase(0, tail.size() - kMostAnswerBytes);
-    is_cut = true;
-  }
-  if (tail.empty()) return std::string("[no output yet]");
-  return BoundedTail(tail, kMostAnswerBytes, is_cut);
+  int pieces = 0;
+};
+
+McpStep NextLogPiece(LogTail tail, std::int64_t at) {
+  McpRequest request{.method = "GET", .target = tail.target + "&at=" + std::to_string(at), .body = ""};
+  return {.request = std::move(request), .then = [tail](const HttpResponse& answer) -> Result<McpStep> {
+            LogTail longer = tail;
+            longer.text += answer.body;
+            if (longer.text.size() > kMostAnswerBytes) {
+              longer.text.erase(0, longer.text.size() - kMostAnswerBytes);
+              longer.is_cut = true;
+            }
+            if (!answer.body.empty() && ++longer.pieces < kMostLogPieces) {
+              const auto next = ParseInteger(answer.header("divvy-next"));
+              if (!next) return CorruptData("the daemon did not report where the log continues");
+              return NextLogPiece(std::move(longer), *next);
+            }
+            if (longer.text.empty()) return McpStep{.text = "[no output yet]"};
+            return McpStep{.text = BoundedTail(longer.text, kMostAnswerBytes, longer.is_cut)};
+          }};
 }
 
-Result<std::string> GpusTool(JsonValue arguments) {
-  DIVVY_TRY(Api api, Api::Connect());
-  DIVVY_TRY(std::vector<wire::GpuView> gpus, api.Gpus());
-  const std::string node = TextOf(arguments["node"]);
-  if (!node.empty()) std::erase_if(gpus, [&](const wire::GpuView& gpu) { return gpu.node != node; });
-  if (arguments["free"].AsBool().value_or(false))
-    std::erase_if(gpus, [](const wire::GpuView& gpu) { return gpu.state != "free"; });
-  return BoundedJson("{\"gpus\":" + wire::EncodeChanged(gpus) + "}", kMostAnswerBytes);
+Result<McpStep> LogsTool(JsonValue arguments) {
+  const std::int64_t lines = arguments["lines"].AsInt().value_or(kLinesByDefault);
+  LogTail tail;
+  tail.target = JobPath(arguments, "/log?last=" + std::to_string(lines));
+  if (arguments["error"].AsBool().value_or(false)) tail.target += "&error=1";
+  return NextLogPiece(std::move(tail), -1);
 }
 
-Result<std::string> ForecastTool(JsonValue arguments) {
+Result<McpStep> GpusTool(JsonValue arguments) {
+  using Gpus = std::vector<wire::GpuView>;
+  return AskAndShow<Gpus>(
+      "GET", "/v1/gpus", "",
+      [node = TextOf(arguments["node"]), is_free = arguments["free"].AsBool().value_or(false)](Gpus gpus) {
+        std::erase_if(gpus, [&](const wire::GpuView& gpu) {
+          return (!node.empty() && gpu.node != node) || (is_free && gpu.state != "free");
+        });
+        return "{\"gpus\":" + wire::EncodeChanged(gpus) + "}";
+      });
+}
+
+Result<McpStep> ForecastTool(JsonValue arguments) {
   if (!arguments["job"].exists())
     return AskDaemon("GET", "/v1/starts?limit=" + std::to_string(arguments["limit"].AsInt().value_or(kRowsByDefault)),
                      "");
-  DIVVY_TRY(Api api, Api::Connect());
-  DIVVY_TRY(const wire::WhyView why, api.Why(TextOf(arguments["job"])));
-  wire::WhyView outlook;
-  outlook.id = why.id;
-  outlook.display_id = why.display_id;
-  outlook.state = why.state;
-  outlook.summary = why.summary;
-  outlook.position = why.position;
-  outlook.ahead_gpus = why.ahead_gpus;
-  outlook.predicted_start = why.predicted_start;
-  outlook.prediction_basis = why.prediction_basis;
-  outlook.would_start_now = why.would_start_now;
-  outlook.command = why.command;
-  return BoundedJson(wire::EncodeChanged(outlook), kMostAnswerBytes);
+  return AskAndShow<wire::WhyView>("GET", JobPath(arguments, "/why"), "", [](const wire::WhyView& why) {
+    wire::WhyView outlook;
+    outlook.id = why.id;
+    outlook.display_id = why.display_id;
+    outlook.state = why.state;
+    outlook.summary = why.summary;
+    outlook.position = why.position;
+    outlook.ahead_gpus = why.ahead_gpus;
+    outlook.predicted_start = why.predicted_start;
+    outlook.prediction_basis = why.prediction_basis;
+    outlook.would_start_now = why.would_start_now;
+    outlook.command = why.command;
+    return wire::EncodeChanged(outlook);
+  });
 }
 
-Result<std::string> ReportTool(JsonValue arguments) {
+Result<McpStep> ReportTool(const McpPorts& ports, JsonValue arguments) {
   std::string query;
   const auto add = [&](std::string_view name, const std::string& value) {
     query += (query.empty() ? "?" : "&") + std::string(name) + "=" + PercentEncode(value);
   };
   for (const std::string_view name : {"since", "until"}) {
     if (!arguments[name].exists()) continue;
-    auto moment = AgoOrMoment(TextOf(arguments[name]));
+    const dialect::ParseContext around = ports.around();
+    const auto moment = dialect::ParsePastMoment(TextOf(arguments[name]), around.now, around.utc_offset);
     if (!moment) return InvalidArgument(std::string(name) + ": " + moment.error().message);
-    add(name, std::to_string(*moment));
+    add(name, std::to_string(ToSeconds(*moment)));
   }
   if (arguments["by"].exists()) add("by", TextOf(arguments["by"]));
   return AskDaemon("GET", "/v1/reports/" + TextOf(arguments["kind"]) + query, "");
 }
 
-Result<std::string> PreviewSubmitTool(JsonValue arguments) {
-  DIVVY_TRY(JobSpec spec, SpecOfArguments(arguments));
-  DIVVY_TRY(Api api, Api::Connect());
-  DIVVY_CHECK(FinishSpec(spec, api));
-  const std::string body = "{\"is_test\":true,\"spec\":" + wire::EncodeChanged(spec) + "}";
-  DIVVY_TRY(const std::string answer, api.Raw("POST", "/v1/jobs", body));
-  return BoundedJson("{\"would_submit\":" + answer + "}", kMostAnswerBytes);
-}
-
-Result<std::string> SubmitTool(JsonValue arguments) {
-  DIVVY_TRY(JobSpec spec, SpecOfArguments(arguments));
-  DIVVY_TRY(Api api, Api::Connect());
-  DIVVY_CHECK(FinishSpec(spec, api));
-  DIVVY_TRY(const wire::SubmitAnswer answer, api.Submit(spec));
-  return BoundedJson(wire::EncodeChanged(answer), kMostAnswerBytes);
+Result<McpStep> SubmitTool(const McpPorts& ports, JsonValue arguments, bool is_preview) {
+  DIVVY_TRY(JobSpec spec, SpecOfArguments(arguments, ports.around()));
+  DIVVY_CHECK(ports.finish(spec));
+  if (is_preview) {
+    return AskDaemon("POST", "/v1/jobs", "{\"is_test\":true,\"spec\":" + wire::EncodeChanged(spec) + "}",
+                     "would_submit");
+  }
+  std::string key;
+  if (ports.make_key) {
+    DIVVY_TRY(key, ports.make_key());
+  }
+  const std::string body =
+      "{\"spec\":" + wire::EncodeChanged(spec) + (key.empty() ? "" : ",\"key\":\"" + key + "\"") + "}";
+  McpStep step = AskAndShow<wire::SubmitAnswer>(
+      "POST", "/v1/jobs", body, [](const wire::SubmitAnswer& answer) { return wire::EncodeChanged(answer); });
+  step.request->has_key = !key.empty();
+  return step;
 }
 
 Result<wire::JobSelector> SelectedJobs(JsonValue arguments) {
@@ -143,11 +181,7 @@ Result<wire::JobSelector> SelectedJobs(JsonValue arguments) {
   return select;
 }
 
-Result<std::string> PreviewCancelTool(JsonValue arguments) {
-  DIVVY_TRY(wire::JobSelector select, SelectedJobs(arguments));
-  select.user = "all";
-  DIVVY_TRY(Api api, Api::Connect());
-  DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
+std::string WouldCancel(const std::vector<wire::JobView>& jobs) {
   std::string out;
   JsonWriter writer(out);
   writer.BeginObject();
@@ -166,16 +200,21 @@ Result<std::string> PreviewCancelTool(JsonValue arguments) {
   writer.Member("note", std::string(jobs.empty() ? "None of these jobs is queued or running."
                                                  : "The daemon refuses jobs that the caller may not cancel."));
   writer.EndObject();
-  return BoundedJson(out, kMostAnswerBytes);
+  return out;
 }
 
-Result<std::string> CancelTool(JsonValue arguments) {
+Result<McpStep> PreviewCancelTool(JsonValue arguments) {
+  DIVVY_TRY(wire::JobSelector select, SelectedJobs(arguments));
+  select.user = "all";
+  return AskAndShow<std::vector<wire::JobView>>("POST", "/v1/jobs/select", wire::EncodeChanged(select), WouldCancel);
+}
+
+Result<McpStep> CancelTool(JsonValue arguments) {
   wire::ActionRequest request;
   DIVVY_TRY(request.select, SelectedJobs(arguments));
   request.reason = TextOf(arguments["reason"]);
-  DIVVY_TRY(Api api, Api::Connect());
-  DIVVY_TRY(const wire::ActionAnswer answer, api.Cancel(request));
-  return BoundedJson(wire::EncodeChanged(answer), kMostAnswerBytes);
+  return AskAndShow<wire::ActionAnswer>("POST", "/v1/jobs/cancel", wire::EncodeChanged(request),
+                                        [](const wire::ActionAnswer& answer) { return wire::EncodeChanged(answer); });
 }
 
 constexpr std::string_view kJobSchema =
@@ -233,8 +272,7 @@ constexpr std::string_view kPreviewCancelSchema =
 
 }  // namespace
 
-Result<JobSpec> SpecOfArguments(JsonValue arguments) {
-  dialect::ParseContext around = CallerParseContext();
+Result<JobSpec> SpecOfArguments(JsonValue arguments, dialect::ParseContext around) {
   // Standard input belongs to the protocol, and the client chooses the words: it must not read files of this machine.
   around.read_file = nullptr;
   JobSpec spec;
@@ -248,6 +286,7 @@ Result<JobSpec> SpecOfArguments(JsonValue arguments) {
     if (arguments[argument].exists()) words.push_back(option + TextOf(arguments[argument]));
   }
   for (std::string& word : TextsOf(arguments["options"])) words.push_back(std::move(word));
+  DIVVY_CHECK(dialect::CheckOptionLines(script, Join(words, " ").size()));
   if (!script.empty()) DIVVY_CHECK(dialect::ReadScript(script, "script", around, spec));
   DIVVY_TRY(const dialect::Parsed parsed, dialect::ParseOptions(dialect::JobOptions(spec, around), words));
   if (!parsed.positional.empty() || parsed.saw_dashes) {
@@ -262,7 +301,19 @@ Result<JobSpec> SpecOfArguments(JsonValue arguments) {
   return spec;
 }
 
-std::vector<McpTool> McpTools() {
+Result<std::set<std::string, std::less<>>> ParseAllowedTools(std::string_view names) {
+  std::set<std::string, std::less<>> allowed;
+  for (const std::string_view part : Split(names, ',')) {
+    const std::string_view name = Trim(part);
+    if (name != "submit" && name != "cancel")
+      return InvalidArgument("'" + std::string(name) +
+                             "' is not a tool that can be allowed; expected submit or cancel");
+    allowed.emplace(name);
+  }
+  return allowed;
+}
+
+std::vector<McpTool> McpTools(const McpPorts& ports) {
   std::vector<McpTool> tools;
   tools.push_back({"queue", "List jobs",
                    "Lists waiting and running jobs in queue order, with the reason why each waits.", kQueueSchema,
@@ -283,18 +334,21 @@ std::vector<McpTool> McpTools() {
                    kForecastSchema, false, false, "", ForecastTool});
   tools.push_back({"report", "Reports",
                    "Returns a report over a period: usage, waste, efficiency, fairness, shares, predictions or speeds.",
-                   kReportSchema, false, false, "", ReportTool});
+                   kReportSchema, false, false, "",
+                   [ports](JsonValue arguments) { return ReportTool(ports, arguments); }});
   tools.push_back({"preview_submit", "Preview a submission",
                    "Checks a submission and forecasts its start, without submitting it. Takes the arguments of submit.",
-                   kSubmitSchema, false, false, "", PreviewSubmitTool});
+                   kSubmitSchema, false, false, "",
+                   [ports](JsonValue arguments) { return SubmitTool(ports, arguments, true); }});
   tools.push_back({"preview_cancel", "Preview a cancellation",
                    "Lists the jobs that cancel would end, without ending them.", kPreviewCancelSchema, false, false, "",
                    PreviewCancelTool});
   tools.push_back({"submit", "Submit a job", "Submits a job as the user of this server. Call preview_submit first.",
-                   kSubmitSchema, true, false, "preview_submit", SubmitTool});
+                   kSubmitSchema, true, false, "preview_submit",
+                   [ports](JsonValue arguments) { return SubmitTool(ports, arguments, false); }});
   tools.push_back({"cancel", "Cancel jobs", "Ends running jobs and removes waiting ones. Call preview_cancel first.",
                    kCancelSchema, true, true, "preview_cancel", CancelTool});
   return tools;
 }
 
-}  // namespace divvy::cli
+}  // namespace divvy::mcp

@@ -1,10 +1,10 @@
-#include "cli/mcp/bounded_json.h"
+#include "mcp/bounded_json.h"
 
 #include <gtest/gtest.h>
 
 #include "wire/json/json.h"
 
-namespace divvy::cli {
+namespace divvy::mcp {
 namespace bounded_json_test {
 
 std::string Of(std::string_view json, std::size_t most = 1000) {
@@ -75,4 +75,4 @@ TEST(BoundedTail, KeepsTheLastWholeLines) {
 }
 
 }  // namespace bounded_json_test
-}  // namespace divvy::cli
+}  // namespace divvy::mcp

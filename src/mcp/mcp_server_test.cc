@@ -1,12 +1,12 @@
-#include "cli/mcp/mcp_server.h"
+#include "mcp/mcp_server.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "cli/mcp/mcp_tools.h"
+#include "mcp/mcp_tools.h"
 
-namespace divvy::cli {
+namespace divvy::mcp {
 namespace mcp_server_test {
 
 constexpr std::string_view kSchema =
@@ -16,7 +16,12 @@ constexpr std::string_view kSchema =
 
 class Mcp : public testing::Test {
  protected:
-  std::string Call(std::string_view line) { return server_.Handle(line).value_or(""); }
+  std::optional<std::string> Handle(std::string_view line) {
+    McpExchange exchange = server_.Begin(line);
+    EXPECT_EQ(exchange.request(), nullptr);
+    return exchange.Answer();
+  }
+  std::string Call(std::string_view line) { return Handle(line).value_or(""); }
   std::string Tool(std::string_view name, std::string_view arguments) {
     return Call(R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":")" + std::string(name) +
                 R"(","arguments":)" + std::string(arguments) + "}}");
@@ -28,11 +33,11 @@ class Mcp : public testing::Test {
 
   int changes_ = 0;
   McpServer server_{{{"look", "Look", "Looks.", kSchema, false, false, "",
-                      [](JsonValue arguments) -> Result<std::string> {
-                        return "saw " + std::string(arguments["job"].AsString().value_or(""));
+                      [](JsonValue arguments) -> Result<McpStep> {
+                        return McpStep{.text = "saw " + std::string(arguments["job"].AsString().value_or(""))};
                       }},
                      {"change", "Change", "Changes.", kSchema, true, true, "look",
-                      [this](JsonValue) -> Result<std::string> {
+                      [this](JsonValue) -> Result<McpStep> {
                         ++changes_;
                         return NotFound("there is no job 17");
                       }}},
@@ -69,8 +74,8 @@ TEST_F(Mcp, RefusesWhatIsNoMessage) {
 }
 
 TEST_F(Mcp, AnswersNoNotification) {
-  EXPECT_EQ(server_.Handle(R"({"jsonrpc":"2.0","method":"notifications/initialized"})"), std::nullopt);
-  EXPECT_EQ(server_.Handle(R"({"jsonrpc":"2.0","id":3,"result":{}})"), std::nullopt);
+  EXPECT_EQ(Handle(R"({"jsonrpc":"2.0","method":"notifications/initialized"})"), std::nullopt);
+  EXPECT_EQ(Handle(R"({"jsonrpc":"2.0","id":3,"result":{}})"), std::nullopt);
 }
 
 TEST_F(Mcp, AnswersBatchesOnlyInTheRevisionThatHasThem) {
@@ -80,7 +85,7 @@ TEST_F(Mcp, AnswersBatchesOnlyInTheRevisionThatHasThem) {
   EXPECT_NE(Call(batch).find("-32600"), std::string::npos);
   Initialize("2025-03-26");
   EXPECT_EQ(Call(batch), R"([{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}])");
-  EXPECT_EQ(server_.Handle(R"([{"jsonrpc":"2.0","method":"x"}])"), std::nullopt);
+  EXPECT_EQ(Handle(R"([{"jsonrpc":"2.0","method":"x"}])"), std::nullopt);
 }
 
 TEST_F(Mcp, OffersChangesOnlyIfTheyAreAllowed) {
@@ -95,11 +100,11 @@ TEST_F(Mcp, OffersChangesOnlyIfTheyAreAllowed) {
   EXPECT_EQ(changes_, 0);
 
   server_ = McpServer({{"change", "Change", "Changes.", kSchema, true, true, "look",
-                        [this](JsonValue) -> Result<std::string> {
+                        [this](JsonValue) -> Result<McpStep> {
                           ++changes_;
                           return NotFound("there is no job 17");
                         }}},
-                      {"change"});
+                      {.allowed = {"change"}});
   Initialize();
   EXPECT_NE(Call(list).find("\"destructiveHint\":true"), std::string::npos);
   const std::string failed = Tool("change", R"({"job":"17"})");
@@ -138,8 +143,80 @@ TEST_F(Mcp, BoundsErrorsAndShowsTheirControlCharacters) {
   }
 }
 
+/// Ports whose context has the present time only.
+McpPorts TestPorts() {
+  return {.around = [] { return dialect::ParseContext{.now = Time(std::chrono::hours(500'000))}; },
+          .finish = [](JobSpec&) { return Status(); }};
+}
+
+/// Answers requests from a list, and notes what was asked.
+class McpExchangeTest : public testing::Test {
+ protected:
+  std::string Run(std::string_view line) {
+    McpExchange exchange = server_.Begin(line);
+    while (const McpRequest* request = exchange.request()) {
+      asked_.push_back(request->method + " " + request->target);
+      bodies_.push_back(request->body);
+      exchange.OnAnswer(answers_.empty() ? Result<HttpResponse>(Unreachable("no daemon answers")) : answers_.front());
+      if (!answers_.empty()) answers_.erase(answers_.begin());
+    }
+    return exchange.Answer().value_or("");
+  }
+  static std::string Call(std::string_view tool, std::string_view arguments) {
+    return R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":")" + std::string(tool) +
+           R"(","arguments":)" + std::string(arguments) + "}}";
+  }
+  static HttpResponse Piece(std::string text, std::string next) {
+    return {.body = std::move(text), .headers = {{"divvy-next", std::move(next)}}};
+  }
+
+  std::vector<Result<HttpResponse>> answers_;
+  std::vector<std::string> asked_;
+  std::vector<std::string> bodies_;
+  McpServer server_{McpTools(TestPorts()), {.allowed = {"submit"}, .revision = "2025-03-26"}};
+};
+
+TEST_F(McpExchangeTest, ReadsALogToItsEndInPieces) {
+  answers_ = {Piece("one\n", "4"), Piece("two\n", "8"), Piece("", "8")};
+  EXPECT_NE(Run(Call("logs", R"({"job":"a/b","lines":7})")).find(R"("text":"one\ntwo\n"}],"isError":false)"),
+            std::string::npos);
+  EXPECT_EQ(asked_,
+            (std::vector<std::string>{"GET /v1/jobs/a%2Fb/log?last=7&at=-1", "GET /v1/jobs/a%2Fb/log?last=7&at=4",
+                                      "GET /v1/jobs/a%2Fb/log?last=7&at=8"}));
+}
+
+TEST_F(McpExchangeTest, KeepsTheEndOfALogThatIsTooLong) {
+  answers_ = {Piece(std::string(1 << 20, 'x') + "\n", "1"), Piece("the end\n", "2"), Piece("", "2")};
+  const std::string answer = Run(Call("logs", R"({"job":"1"})"));
+  EXPECT_LE(answer.size(), kMostAnswerBytes + 200);
+  EXPECT_NE(answer.find("earlier output is left out"), std::string::npos);
+  EXPECT_NE(answer.find("the end"), std::string::npos);
+}
+
+TEST_F(McpExchangeTest, ReportsTheDaemonsRefusalAndItsAbsence) {
+  answers_ = {HttpResponse{.status = 403, .body = R"({"code":"permission_denied","message":"a viewer's token"})"},
+              HttpResponse{.status = 500, .body = "<html>"}};
+  const std::string submit = Call("submit", R"({"command":["true"],"directory":"/tmp"})");
+  EXPECT_NE(Run(submit).find(R"("text":"a viewer's token"}],"isError":true)"), std::string::npos);
+  EXPECT_NE(Run(submit).find("status 500"), std::string::npos);
+  EXPECT_NE(Run(submit).find("no daemon answers"), std::string::npos);
+  EXPECT_EQ(asked_, (std::vector<std::string>(3, "POST /v1/jobs")));
+  EXPECT_EQ(bodies_[0].find("\"key\""), std::string::npos);
+}
+
+TEST_F(McpExchangeTest, AnswersABatchOfToolsInOrder) {
+  answers_ = {HttpResponse{.body = R"({"a":1})"}, HttpResponse{.body = R"({"a":2})"}};
+  const std::string batch =
+      "[" + Call("show", R"({"job":"1"})") + "," + Call("show", "{}") + "," + Call("why", R"({"job":"2"})") + "]";
+  const std::string answer = Run(batch);
+  const std::size_t first = answer.find(R"({\"a\":1})"), second = answer.find("is missing"),
+                    third = answer.find(R"({\"a\":2})");
+  EXPECT_TRUE(first < second && second < third && third != std::string::npos) << answer;
+  EXPECT_EQ(asked_, (std::vector<std::string>{"GET /v1/jobs/1", "GET /v1/jobs/2/why"}));
+}
+
 TEST(McpTools, EachChangeHasAPreviewThatOnlyReads) {
-  const std::vector<McpTool> tools = McpTools();
+  const std::vector<McpTool> tools = McpTools(TestPorts());
   int changes = 0;
   for (const McpTool& tool : tools) {
     EXPECT_TRUE(JsonDocument::ParseInPlace(tool.schema)) << tool.name;
@@ -155,7 +232,7 @@ TEST(McpTools, EachChangeHasAPreviewThatOnlyReads) {
 TEST(McpTools, ReadsASubmissionAsTheCommandLineDoes) {
   const auto spec = [](std::string_view arguments) {
     const auto document = JsonDocument::ParseInPlace(arguments);
-    return SpecOfArguments(document->root());
+    return SpecOfArguments(document->root(), TestPorts().around());
   };
   const auto good =
       spec(R"({"command":["python","--gpus","x"],"gpus":"2..4","time":"90m","options":["--memory","8G"]})");
@@ -178,7 +255,10 @@ TEST(McpTools, ReadsASubmissionAsTheCommandLineDoes) {
     EXPECT_NE(spec(reads).error().message.find("cannot be read here"), std::string::npos) << reads;
   }
   EXPECT_NE(spec(R"({"command":["a"],"gpus":"many"})").error().message.find("--gpus"), std::string::npos);
+  const std::string long_option = "--comment=" + std::string(140'000, 'x');
+  EXPECT_NE(spec(R"({"command":["a"],"options":[")" + long_option + R"("]})").error().message.find("at most 131072"),
+            std::string::npos);
 }
 
 }  // namespace mcp_server_test
-}  // namespace divvy::cli
+}  // namespace divvy::mcp

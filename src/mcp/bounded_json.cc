@@ -1,4 +1,4 @@
-#include "cli/mcp/bounded_json.h"
+#include "mcp/bounded_json.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include "base/utf8.h"
 #include "wire/json/json.h"
 
-namespace divvy::cli {
+namespace divvy::mcp {
 namespace {
 
 struct Bounds {
@@ -141,4 +141,4 @@ std::string BoundedTail(std::string_view text, std::size_t most, bool is_cut_alr
   return is_cut ? std::string(kNote) + shown : shown;
 }
 
-}  // namespace divvy::cli
+}  // namespace divvy::mcp
