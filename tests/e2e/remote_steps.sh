@@ -110,6 +110,23 @@ expect "0 1" "$(srun --jobid="$gang" -N2 -n2 --overlap sh -c 'echo $SLURM_NODEID
   "a step over the machines of a job elsewhere"
 expect "1" "$(srun --jobid="$gang" -N1 -n1 --overlap sh -c 'echo $SLURM_NNODES' </dev/null)" "one on the first of them"
 
+# A file of hosts says where each task runs, in a step and in a job.
+printf 'n2\nn1 # the second\nn2\n' >hosts
+export SLURM_HOSTFILE=$PWD/hosts
+where() { sort | cut -d' ' -f2- | xargs; }
+expect "n2 arbitrary 1,2 n1 arbitrary 1,2 n2 arbitrary 1,2" "$(srun --jobid="$gang" --overlap -l \
+  sh -c 'echo $SLURMD_NODENAME $SLURM_DISTRIBUTION $SLURM_TASKS_PER_NODE' </dev/null | where)" "a step as the file lists it"
+expect "n2" "$(srun --jobid="$gang" --overlap -l -n1 sh -c 'echo $SLURMD_NODENAME' </dev/null | where)" "its first task"
+expect "n1 n2" "$(srun --jobid="$gang" --overlap -l -m arbitrary -w n1,n2 sh -c 'echo $SLURMD_NODENAME' </dev/null | where)" \
+  "a step as -w lists it"
+srun --jobid="$gang" --overlap -n4 true </dev/null 2>told && fail "more tasks than hosts" || true
+grep -q "4 tasks need 4 entries in the list of hosts, which has 3" told || fail "more tasks than hosts: $(cat told)"
+expect "n2 n1 n2" "$(srun -l sh -c 'echo $SLURMD_NODENAME' </dev/null | where)" "a job as the file lists it"
+listed=$(sbatch --parsable -m arbitrary -o listed --wrap 'srun -l sh -c "echo \$SLURMD_NODENAME"')
+wait_for "its end" state_is "$listed" succeeded
+expect "n2 n1 n2" "$(where <listed)" "a batch job as the file lists it"
+unset SLURM_HOSTFILE
+
 # The node, GPU and cores of each rank, for users and for programs.
 srun --jobid="$gang" -N2 -n2 --gpus-per-task=1 --overlap --cpu-bind=cores sh -c "until [ -e $machines/mapped ]; do sleep 0.02; done" </dev/null &
 mapped=$!

@@ -39,6 +39,7 @@ Result<TaskLayout> WorkOutPart(const StepOptions& part, const GangFile& gang) {
   LayoutRequest ask = part.layout;
   ask.is_cyclic = false;
   DIVVY_CHECK(TakeMachines(part, gang, node_indices, "the nodes of component " + std::to_string(part.component), ask));
+  ask.node_of_rank.clear();
   DIVVY_TRY(TaskLayout layout, LayTasks(ask, capacities));
   for (TaskLayout::Machine& machine : layout.machines) machine.node_index = node_indices[machine.node_index];
   return layout;

@@ -137,7 +137,9 @@ void AddStepWords(const StepOptions& ask, const JobAround& around, const StepIde
   const std::string launcher = place.master.empty() ? "127.0.0.1" : place.master;
   out.Set("SLURM_LAUNCH_NODE_IPADDR", launcher);
   out.Set("SLURM_SRUN_COMM_HOST", launcher);
-  out.Set("SLURM_DISTRIBUTION", ask.layout.is_cyclic ? "cyclic" : "block");
+  out.Set("SLURM_DISTRIBUTION", !ask.task_hosts.empty() || !ask.layout.node_of_rank.empty() ? "arbitrary"
+                                : ask.layout.is_cyclic                                      ? "cyclic"
+                                                                                            : "block");
   out.Set("SLURMD_NODENAME", ShortName(identity.hostname));
   if (identity.gang != nullptr && !ask.preserves_counts) out.Set("SLURM_NNODES", nodes);
   AddJobWords(around, identity, out);

@@ -39,6 +39,7 @@ struct StepOptions {
   // For a job on several nodes.
   LayoutRequest layout;
   std::vector<std::string> machines;       // Requested nodes; each must get tasks. Empty: any.
+  std::vector<std::string> task_hosts;     // The node of each task, in rank order; overrides `machines`. Empty: any.
   std::vector<std::string> left_out;       // Excluded nodes. Names of nodes that the job does not have are ignored.
   std::size_t first_machine = 0;           // The first node, in the order of the job, that may get tasks.
   std::optional<int> own_gpus_on_machine;  // Exclusive GPUs on each node; overrides own_gpus.

@@ -1,5 +1,6 @@
 // A step of a job on several nodes: which of its tasks run on this node.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -105,17 +106,25 @@ Status TakeMachines(const StepOptions& ask, const GangFile& gang, std::span<cons
     if (at == node_indices.end()) return std::nullopt;
     return static_cast<std::size_t>(at - node_indices.begin());
   };
-  for (const std::string& machine : ask.machines) {
-    const auto place = place_of(machine);
-    if (!place) {
-      std::vector<std::string> names;
-      for (const std::size_t node_index : node_indices.first(std::min(node_indices.size(), kShown)))
-        names.push_back(NameOf(gang.members[node_index]));
-      return InvalidArgument("'" + machine + "' is not one of " + whose + ": " + Join(names, ", ") +
-                             (node_indices.size() > kShown ? ", ..." : ""));
+  const auto take = [&](const std::vector<std::string>& machines, std::vector<std::size_t>& places) -> Status {
+    std::map<std::string_view, std::size_t> known;
+    for (const std::string& machine : machines) {
+      const auto before = known.find(machine);
+      const auto place = before == known.end() ? place_of(machine) : before->second;
+      if (!place) {
+        std::vector<std::string> names;
+        for (const std::size_t node_index : node_indices.first(std::min(node_indices.size(), kShown)))
+          names.push_back(NameOf(gang.members[node_index]));
+        return InvalidArgument("'" + machine + "' is not one of " + whose + ": " + Join(names, ", ") +
+                               (node_indices.size() > kShown ? ", ..." : ""));
+      }
+      known.emplace(machine, *place);
+      places.push_back(*place);
     }
-    layout.node_indices.push_back(*place);
-  }
+    return {};
+  };
+  DIVVY_CHECK(take(ask.machines, layout.node_indices));
+  DIVVY_CHECK(take(ask.task_hosts, layout.node_of_rank));
   for (const std::string& machine : ask.left_out) {
     if (const auto place = place_of(machine)) layout.left_out.push_back(*place);
   }
@@ -132,6 +141,7 @@ Status CheckOnlyMachine(const StepOptions& ask, const std::string& node) {
   job.members.push_back({node, {node, 0}, {}, 1});
   LayoutRequest layout;
   layout.nodes = ask.layout.nodes;
+  if (!ask.task_hosts.empty()) layout.tasks = ask.deal.tasks;
   DIVVY_CHECK(TakeMachines(ask, job, AllNodes(job), "the job's nodes", layout));
   const auto laid = LayTasks(layout, {1});
   return laid ? Status() : Status(laid.error());
@@ -213,6 +223,7 @@ Result<StepPlace> SpreadStep(StepOptions& ask, const JobAround& around, const St
   if (ask.commands.size() > 1 && ask.commands.size() < static_cast<std::size_t>(all))
     return failed("there are " + std::to_string(ask.commands.size()) + " commands for " + Plural(all, "task"));
   ask.layout.is_cyclic = layout.is_cyclic;
+  ask.layout.node_of_rank = layout.node_of_rank;
 
   StepPlace place;
   place.tasks = all;

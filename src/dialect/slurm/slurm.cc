@@ -449,6 +449,7 @@ Status ReadSlurmLines(std::string_view text, std::string_view path, const ParseC
   DIVVY_CHECK(ApplySbatchEnvironment(around, spec));
   if (words != nullptr) {
     DIVVY_CHECK(ReadSlurmWords(SbatchOptions(spec, around), *words, around, spec));
+    DIVVY_CHECK(ApplyTaskHosts(around, false, spec));
     return FinishSlurm(spec);
   }
   if (auto status = FinishSlurm(spec); !status)

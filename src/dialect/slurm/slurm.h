@@ -48,6 +48,15 @@ Status ApplyCommandEnvironment(std::string_view prefix, const ParseContext& arou
 /// options. Refuses contradictions (4 GPUs in one option, 8 in another).
 Status FinishSlurm(JobSpec& spec);
 
+/// -m arbitrary: returns the host of each task, in rank order. They come from the file that SLURM_HOSTFILE names, or
+/// from
+/// --nodelist. Empty if neither is given, or for another distribution. `is_srun`: SLURM_HOSTFILE without --nodelist is
+/// enough, as in Slurm. Refuses a file without hosts, and more than 65,536 entries.
+Result<std::vector<std::string>> TaskHosts(const JobSpec& spec, const ParseContext& around, bool is_srun);
+/// Sets the nodes of a job outside any other, and without --ntasks its number of tasks, to those of TaskHosts. Call it
+/// before FinishSlurm.
+Status ApplyTaskHosts(const ParseContext& around, bool is_srun, JobSpec& spec);
+
 /// Slurm's commands that divvy implements under their names.
 inline constexpr std::array<std::string_view, 8> kSlurmCommands = {"sbatch", "srun",  "salloc", "scancel",
                                                                    "squeue", "sinfo", "sacct",  "scontrol"};

@@ -304,9 +304,10 @@ std::vector<std::string> SlurmEnvironment(const JobRecord& record, const JobSpec
 }
 
 std::vector<std::string> ScrubInherited(std::vector<std::string> environment) {
-  // SLURM_CONF and similar variables are the user's settings for a real Slurm; they do not describe a job.
-  constexpr std::array<std::string_view, 5> kSettings = {
-      "SLURM_ACCOUNT=", "SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_TIME_FORMAT=", "SLURM_BITSTR_LEN="};
+  // The user's settings; they do not describe a job.
+  constexpr std::array<std::string_view, 6> kSettings = {
+      "SLURM_ACCOUNT=",     "SLURM_CONF=",       "SLURM_CONF_SERVER=",
+      "SLURM_TIME_FORMAT=", "SLURM_BITSTR_LEN=", "SLURM_HOSTFILE="};
   // SLURM_CPU_BIND is a setting of the user for the steps of the job, unless an enclosing step has set it.
   const bool is_bound = std::ranges::any_of(
       environment, [](const std::string& entry) { return entry.starts_with("SLURM_CPU_BIND_TYPE="); });

@@ -246,7 +246,8 @@ void Builder::AddTasks() {
       [spec = spec_](std::string_view value) -> Status {
         DIVVY_TRY(const slurm::Distribution how, slurm::ParseDistribution(value));
         Keep(*spec, "distribution", how.plane_size > 0 ? std::string(value) : how.text);
-        AddNote(*spec, "--distribution=" + std::string(value) + ": tasks are placed in blocks, node after node");
+        if (!how.text.starts_with("arbitrary"))
+          AddNote(*spec, "--distribution=" + std::string(value) + ": tasks are placed in blocks, node after node");
         return {};
       });
   options_.back().is_hidden = true;

@@ -1,5 +1,6 @@
 // The nodes that a Slurm job names, and their treatment on a single-node server.
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "dialect/options/node_options.h"
@@ -52,6 +53,63 @@ Status SettlePlaces(JobSpec& spec) {
 }
 
 }  // namespace slurm
+
+namespace {
+
+constexpr std::size_t kMostTaskHosts = 65'536;
+
+/// Reads lines such as "n1", "n[1-3],n5" and "n1*4". "#" begins a comment.
+Result<std::vector<std::string>> ReadHostFile(std::string_view text) {
+  std::vector<std::string> hosts;
+  for (const std::string_view raw : Split(text, '\n')) {
+    const std::string_view line = Trim(raw.substr(0, raw.find('#')));
+    const auto star = line.rfind('*');
+    const auto times = star == std::string_view::npos ? 1 : ParseInteger(line.substr(star + 1));
+    if (!times || *times < 1 || *times > static_cast<std::int64_t>(kMostTaskHosts))
+      return InvalidArgument(Quoted(line) + " is not a list of hosts; write it like n1, n[1-4] or n1*4");
+    DIVVY_TRY(const std::vector<std::string> names, ExpandHostList(line.substr(0, star)));
+    if (hosts.size() + names.size() * static_cast<std::size_t>(*times) > kMostTaskHosts)
+      return InvalidArgument("it lists more than " + std::to_string(kMostTaskHosts) + " hosts");
+    for (std::int64_t i = 0; i < *times; ++i) hosts.insert(hosts.end(), names.begin(), names.end());
+  }
+  if (hosts.empty()) return InvalidArgument("it lists no host; write one on each line");
+  return hosts;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> TaskHosts(const JobSpec& spec, const ParseContext& around, bool is_srun) {
+  const std::string list = slurm::Value(spec, "nodelist").value_or("");
+  constexpr std::string_view kName = "SLURM_HOSTFILE=";
+  const auto entry =
+      std::ranges::find_if(around.environment, [&](const std::string& one) { return one.starts_with(kName); });
+  const std::string file = entry == around.environment.end() ? "" : entry->substr(kName.size());
+  const bool is_arbitrary = slurm::Value(spec, "distribution").value_or("").starts_with("arbitrary");
+  const bool reads_file = list.empty() && !file.empty() && (is_arbitrary || is_srun);
+  if (!reads_file && (!is_arbitrary || list.empty())) return std::vector<std::string>();
+  if (!reads_file) return ExpandHostList(list);
+  DIVVY_TRY(const std::string text, around.read_file(file));
+  auto hosts = ReadHostFile(text);
+  if (!hosts) return InvalidArgument("SLURM_HOSTFILE=" + file + ": " + hosts.error().message);
+  return hosts;
+}
+
+Status ApplyTaskHosts(const ParseContext& around, bool is_srun, JobSpec& spec) {
+  if (spec.request.is_heterogeneous()) return {};
+  DIVVY_TRY(std::vector<std::string> hosts, TaskHosts(spec, around, is_srun));
+  if (hosts.empty()) return {};
+  const std::int64_t tasks = slurm::Number(spec, "ntasks").value_or(0);
+  if (tasks > 0 && static_cast<std::size_t>(tasks) < hosts.size()) hosts.resize(static_cast<std::size_t>(tasks));
+  if (tasks == 0 && !slurm::Value(spec, "ntasks-per-node")) slurm::Keep(spec, "ntasks", std::to_string(hosts.size()));
+  std::vector<std::string> nodes;
+  std::set<std::string_view> seen;
+  for (const std::string& host : hosts) {
+    if (seen.insert(host).second) nodes.push_back(host);
+  }
+  slurm::Keep(spec, "distribution", "arbitrary");
+  slurm::Keep(spec, "nodelist", FoldHostList(nodes));
+  return {};
+}
 
 Status CompleteSlurmOnOne(JobSpec& spec, std::string_view hostname) {
   if (spec.dialect != Dialect::kSlurm) return {};

@@ -1,6 +1,8 @@
 #include "model/steps/task_layout.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <utility>
 
 #include "base/text.h"
@@ -53,6 +55,39 @@ std::size_t CountOf(const LayoutRequest& ask, const std::vector<int>& room) {
   return std::max<std::size_t>(count, 1);
 }
 
+/// The nodes that `node_of_rank` names, each with its number of tasks.
+std::vector<TaskLayout::Machine> MachinesOf(const std::vector<std::size_t>& node_of_rank) {
+  std::map<std::size_t, int> counts;
+  for (const std::size_t node_index : node_of_rank) counts[node_index] += 1;
+  std::vector<TaskLayout::Machine> machines;
+  for (const auto& [node_index, tasks] : counts) machines.push_back({node_index, tasks, 0});
+  return machines;
+}
+
+Result<TaskLayout> LayAsListed(const LayoutRequest& ask, std::size_t machines) {
+  TaskLayout layout;
+  layout.node_of_rank = ask.node_of_rank;
+  const std::size_t listed = layout.node_of_rank.size();
+  if (static_cast<std::size_t>(ask.tasks) > listed) {
+    return InvalidArgument(Plural(ask.tasks, "task") + " need " + std::to_string(ask.tasks) +
+                           " entries in the list of hosts, which has " + std::to_string(listed));
+  }
+  if (ask.tasks > 0) layout.node_of_rank.resize(static_cast<std::size_t>(ask.tasks));
+  layout.machines = MachinesOf(layout.node_of_rank);
+  for (const TaskLayout::Machine& machine : layout.machines) {
+    if (machine.node_index >= machines)
+      return InvalidArgument("the job has no node " + std::to_string(machine.node_index));
+    if (std::ranges::find(ask.left_out, machine.node_index) != ask.left_out.end())
+      return InvalidArgument("the list of hosts names a node that --exclude or --relative leaves out");
+  }
+  const std::size_t used = layout.machines.size();
+  if (used < static_cast<std::size_t>(ask.nodes) ||
+      (ask.nodes_most > 0 && used > static_cast<std::size_t>(ask.nodes_most)))
+    return InvalidArgument("it asks for " + Plural(ask.nodes, "node") + ", the list of hosts names " +
+                           std::to_string(used));
+  return layout;
+}
+
 void Deal(int tasks, const std::vector<int>& room, std::vector<int>& out) {
   out.assign(room.size(), 0);
   int left = tasks;
@@ -78,6 +113,12 @@ int TaskLayout::tasks() const {
 std::vector<std::vector<int>> TaskLayout::Ranks() const {
   std::vector<std::vector<int>> ranks(machines.size());
   int next = 0;
+  if (!node_of_rank.empty()) {
+    std::map<std::size_t, std::size_t> place;
+    for (std::size_t i = 0; i < machines.size(); ++i) place[machines[i].node_index] = i;
+    for (const std::size_t node_index : node_of_rank) ranks[place.at(node_index)].push_back(next++);
+    return ranks;
+  }
   const int all = tasks();
   if (!is_cyclic) {
     for (std::size_t i = 0; i < machines.size(); ++i) {
@@ -103,6 +144,7 @@ std::optional<std::size_t> TaskLayout::Find(std::size_t node_index) const {
 Result<TaskLayout> LayTasks(const LayoutRequest& ask, const std::vector<int>& capacities) {
   if (ask.tasks < 0 || ask.tasks > kLayoutTasksMost)
     return InvalidArgument("the number of tasks must be from 0 to " + std::to_string(kLayoutTasksMost));
+  if (!ask.node_of_rank.empty()) return LayAsListed(ask, capacities.size());
   DIVVY_TRY(std::vector<std::size_t> node_indices, Candidates(ask, capacities.size()));
   std::vector<int> room;
   for (const std::size_t node_index : node_indices) {
@@ -148,6 +190,12 @@ std::string CountsText(const std::vector<int>& counts) {
 
 std::string LayoutText(const TaskLayout& layout) {
   std::vector<std::string> words;
+  const std::vector<std::size_t>& listed = layout.node_of_rank;
+  for (std::size_t first = 0, next = 0; first < listed.size(); first = next) {
+    while (next < listed.size() && listed[next] == listed[first]) ++next;
+    words.push_back(std::to_string(listed[first]) + ":" + std::to_string(next - first));
+  }
+  if (!listed.empty()) return "ranks " + Join(words, ",");
   for (const auto& machine : layout.machines) {
     words.push_back(std::to_string(machine.node_index) + ":" + std::to_string(machine.tasks));
     if (layout.has_parts) words.back() += ":" + std::to_string(machine.part);
@@ -157,7 +205,8 @@ std::string LayoutText(const TaskLayout& layout) {
 
 std::optional<TaskLayout> ReadLayout(std::string_view text) {
   const auto words = SplitWords(text);
-  if (words.size() != 2 || (words[0] != "block" && words[0] != "cyclic" && words[0] != "parts")) return std::nullopt;
+  constexpr std::array<std::string_view, 4> kKinds = {"block", "cyclic", "parts", "ranks"};
+  if (words.size() != 2 || std::ranges::find(kKinds, words[0]) == kKinds.end()) return std::nullopt;
   TaskLayout layout;
   layout.is_cyclic = words[0] == "cyclic";
   layout.has_parts = words[0] == "parts";
@@ -174,6 +223,12 @@ std::optional<TaskLayout> ReadLayout(std::string_view text) {
     if (!part || *part < 0 || *part > 255) return std::nullopt;
     const TaskLayout::Machine machine{static_cast<std::size_t>(*node_index), static_cast<int>(*tasks),
                                       static_cast<int>(*part)};
+    if (words[0] == "ranks") {
+      all += *tasks;
+      if (all > kLayoutTasksMost) return std::nullopt;
+      layout.node_of_rank.insert(layout.node_of_rank.end(), static_cast<std::size_t>(*tasks), machine.node_index);
+      continue;
+    }
     if (!layout.machines.empty()) {
       const TaskLayout::Machine& before = layout.machines.back();
       if (std::pair(before.part, before.node_index) >= std::pair(machine.part, machine.node_index)) return std::nullopt;
@@ -182,6 +237,7 @@ std::optional<TaskLayout> ReadLayout(std::string_view text) {
     if (all > kLayoutTasksMost) return std::nullopt;
     layout.machines.push_back(machine);
   }
+  if (words[0] == "ranks") layout.machines = MachinesOf(layout.node_of_rank);
   return layout;
 }
 

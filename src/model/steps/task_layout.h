@@ -27,6 +27,8 @@ struct TaskLayout {
   /// The step has one part for each component of a heterogeneous job in which it runs. Parts are ascending, and so are
   /// the node allocations inside each part. A node may occur in several parts. Ranks are consecutive.
   bool has_parts = false;
+  /// In a layout that lists the node of each rank: indices in the job. Empty: consecutive or cyclic.
+  std::vector<std::size_t> node_of_rank = {};
 
   int tasks() const;
   /// Returns the ranks of the tasks on each node of the step, ascending.
@@ -45,6 +47,8 @@ struct LayoutRequest {
   std::vector<std::size_t> node_indices;   // All of these, and others only if `nodes` is larger. Empty: any.
   std::vector<std::size_t> left_out = {};  // Nodes to exclude.
   bool is_cyclic = false;
+  /// The node of each rank, in rank order. Empty: as above. With `tasks`, the first entries count.
+  std::vector<std::size_t> node_of_rank = {};
 };
 
 /// Chooses the nodes and ranks of a step. `capacities`: the job's tasks on each of its nodes. Block layout fills the
@@ -56,7 +60,8 @@ Result<TaskLayout> LayTasks(const LayoutRequest& ask, const std::vector<int>& ca
 std::string CountsText(const std::vector<int>& counts);
 
 /// Returns the layout as text that ReadLayout parses: "block 0:4,2:1" if the job's node 0 has four tasks and node 2 has
-/// one. For a step in several parts, each entry ends with its part: "parts 0:4:0,0:2:1,2:1:1".
+/// one. For a step in several parts, each entry ends with its part: "parts 0:4:0,0:2:1,2:1:1". A layout that lists the
+/// nodes has them in rank order: "ranks 2:1,0:2,2:1" if ranks 0 and 3 are on node 2.
 std::string LayoutText(const TaskLayout& layout);
 std::optional<TaskLayout> ReadLayout(std::string_view text);
 

@@ -44,6 +44,27 @@ TEST(TaskLayout, MoreTasksThanSlotsAreDistributedRoundRobin) {
   EXPECT_EQ(Text({.tasks = 4}, {0, 0}), "block 0:2,1:2");
 }
 
+TEST(TaskLayout, ListedNodesGetTheRanksInTheirOrder) {
+  EXPECT_EQ(Text({.node_of_rank = {2, 0, 0, 2}}, {1, 1, 1}), "ranks 2:1,0:2,2:1");
+  EXPECT_EQ(Text({.tasks = 2, .node_of_rank = {2, 0, 1}}, {1, 1, 1}), "ranks 2:1,0:1") << "the first entries";
+  EXPECT_EQ(Text({.tasks = 4, .node_of_rank = {2, 0, 1}}, {1, 1, 1}),
+            "4 tasks need 4 entries in the list of hosts, which has 3");
+  EXPECT_EQ(Text({.nodes = 3, .node_of_rank = {1, 0}}, {1, 1, 1}), "it asks for 3 nodes, the list of hosts names 2");
+  EXPECT_EQ(Text({.left_out = {1}, .node_of_rank = {1, 0}}, {1, 1}),
+            "the list of hosts names a node that --exclude or --relative leaves out");
+  EXPECT_EQ(Text({.node_of_rank = {3}}, {1, 1}), "the job has no node 3");
+  const auto layout = ReadLayout("ranks 2:1,0:2,2:1");
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(LayoutText(*layout), "ranks 2:1,0:2,2:1");
+  EXPECT_EQ(layout->tasks(), 4);
+  ASSERT_EQ(layout->machines.size(), 2U);
+  EXPECT_EQ(layout->Ranks(), (std::vector<std::vector<int>>{{1, 2}, {0, 3}})) << "of nodes 0 and 2";
+  for (const char* wrong :
+       {"ranks ", "ranks 0", "ranks 0:0", "ranks 0:1:0", "ranks 0:1000001", "ranks 0:1000000,1:1"}) {
+    EXPECT_FALSE(ReadLayout(wrong)) << wrong;
+  }
+}
+
 TEST(TaskLayout, ANodeMayAppearInSeveralComponents) {
   const auto layout = ReadLayout("parts 0:2:0,0:1:1,2:2:1");
   ASSERT_TRUE(layout);

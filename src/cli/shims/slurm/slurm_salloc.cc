@@ -81,8 +81,9 @@ int SallocMain(const std::vector<std::string>& words) {
   spec.is_foreground = true;
   dialect::slurm::KeepOrigin(spec, around);
   dialect::slurm::Keep(spec, "door", "salloc");
-  if (const Status finished = dialect::FinishSlurm(spec); !finished)
-    return FailAs("salloc", InSlurmsWords(finished.error().message));
+  Status finished = dialect::ApplyTaskHosts(around, false, spec);
+  if (finished) finished = dialect::FinishSlurm(spec);
+  if (!finished) return FailAs("salloc", InSlurmsWords(finished.error().message));
   if (const Status place = dialect::CheckSlurmPlace(spec); !place)
     return FailAs("salloc", std::string(kRefused) + InSlurmsWords(place.error().message));
   if (const Status several = CheckSeveral(spec); !several)

@@ -20,6 +20,7 @@
 #include "cli/steps/steps.h"
 #include "dialect/options/components.h"
 #include "dialect/options/option_values.h"
+#include "dialect/options/slurm_hostlist.h"
 #include "dialect/options/slurm_request.h"
 #include "dialect/slurm/slurm.h"
 #include "dialect/slurm/slurm_noted_options.h"
@@ -184,6 +185,23 @@ Status ReadCommands(const SrunFlags& wish, const StepCall& call, StepOptions& as
   return {};
 }
 
+/// True if the nodes of the tasks may be listed (dialect::TaskHosts).
+bool MayListHosts(const SrunFlags& wish, const std::vector<std::string>& environment) {
+  return dialect::slurm::Value(wish.spec, "distribution").value_or("").starts_with("arbitrary") ||
+         !EnvironmentValue(environment, "SLURM_HOSTFILE").empty();
+}
+
+/// The node of each task, for a step that is planned here. Relative paths start at the caller's directory.
+Result<std::vector<std::string>> TaskHostsOf(const SrunFlags& wish, const StepCall& call, const JobAround& job) {
+  if (call.part || !MayListHosts(wish, job.environment)) return std::vector<std::string>();
+  dialect::ParseContext around;
+  around.environment = job.environment;
+  around.read_file = [&call](const std::string& path) {
+    return CallerParseContext().read_file(path.front() == '/' ? path : call.directory + "/" + path);
+  };
+  return dialect::TaskHosts(wish.spec, around, true);
+}
+
 /// --gpu-bind=verbose: each task prints the GPUs that it sees.
 constexpr std::string_view kShowsGpus = "echo \"gpu-bind: usable_gres=$CUDA_VISIBLE_DEVICES\" >&2; exec \"$@\"";
 
@@ -230,7 +248,8 @@ Result<StepOptions> AskOf(SrunFlags& wish, const StepCall& call, const JobAround
   // wait for each other.
   const bool says_cores = dialect::slurm::Value(wish.spec, "cpus-per-task").has_value();
   const std::string name = wish.spec.name;  // Before the job's own defaults fill it in.
-  DIVVY_TRY(StepOptions ask, ReadStepOptions(wish.spec, job, is_spread));
+  DIVVY_TRY(std::vector<std::string> hosts, TaskHostsOf(wish, call, job));
+  DIVVY_TRY(StepOptions ask, ReadStepOptions(wish.spec, job, is_spread, std::move(hosts)));
   ask.name = name;
   const auto first = wish.relative.empty() ? 0 : ParseInteger(wish.relative);
   if (!first || *first < 0)
@@ -332,8 +351,9 @@ std::vector<std::string> WithCommands(const std::vector<std::string>& words, con
 
 /// The words with which a job starts its own step. Options about nodes are cleared, because the job has its nodes by
 /// then. A longer --nodelist may contain nodes that the job did not get. The time limit is that of the job alone.
+/// `task_hosts`: the node of each task; empty: any.
 std::vector<std::string> StepWords(const SrunFlags& wish, const std::vector<std::string>& words,
-                                   const dialect::ParseContext& around) {
+                                   const std::vector<std::string>& task_hosts, const dialect::ParseContext& around) {
   const bool is_one = !wish.spec.request.is_heterogeneous();
   const bool says_where = dialect::slurm::Value(wish.spec, "nodelist").has_value() || !wish.relative.empty();
   std::vector<std::string> all;
@@ -347,7 +367,9 @@ std::vector<std::string> StepWords(const SrunFlags& wish, const std::vector<std:
     if (command != section.begin() && *(command - 1) == "--") --command;
     all.insert(all.end(), section.begin(), command);
     if (its.spec.time_limit > Duration(0)) all.emplace_back("--time=0");
-    if (says_where && is_one) all.insert(all.end(), {"--nodelist=", "--relative=0"});
+    if (says_where && is_one)
+      all.insert(all.end(), {"--nodelist=" + dialect::FoldHostList(task_hosts), "--relative=0"});
+    if (!task_hosts.empty() && is_one) all.emplace_back("--distribution=arbitrary");
     all.insert(all.end(), command, section.end());
   }
   return all;
@@ -388,7 +410,9 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
   dialect::slurm::KeepOrigin(spec, around);
   const bool is_test = TakeClientFlag(spec, "test-only");
   const std::string refused = is_test ? "allocation failure: " : "Unable to allocate resources: ";
-  Status finished = dialect::FinishSlurm(spec);
+  auto task_hosts = dialect::TaskHosts(spec, around, true);
+  Status finished = task_hosts ? dialect::ApplyTaskHosts(around, true, spec) : Status(task_hosts.error());
+  if (finished) finished = dialect::FinishSlurm(spec);
   if (finished) finished = FillExclusive(spec);
   if (!finished) return FailAs("srun", InSlurmsWords(finished.error().message));
   if (const Status place = dialect::CheckSlurmPlace(spec); !place)
@@ -410,7 +434,7 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
   if (spec.directory.empty()) spec.directory = around.directory;
   const bool needs_steps = NeedsStepRunner(wish);
   dialect::slurm::Keep(spec, "door", needs_steps ? "srun-steps" : "srun");
-  spec.command = needs_steps ? SelfWords("srun", StepWords(wish, words, around)) : wish.command;
+  spec.command = needs_steps ? SelfWords("srun", StepWords(wish, words, *task_hosts, around)) : wish.command;
   if (const Status complete = Complete(spec); !complete) return FailAs("srun", complete.error());
   if (is_test) return TestOnly("srun", spec);
   Voice voice = SlurmVoice("srun", "Unable to allocate resources: ", spec, verbosity);
@@ -531,10 +555,11 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
   SrunFlags wish;
   if (const Status read = ReadWords(wish, words, ParseContextOf(call, identity)); !read) return failed(read.error());
   if (const Status is_of_one = CheckIsOfOne(wish, job.id); !is_of_one) return failed(is_of_one.error());
+  const bool may_list_hosts = MayListHosts(wish, call.environment);
   auto ask = AskOf(wish, call, job, identity.gang != nullptr);
   if (!ask) return failed(ask.error());
   const bool has_hooks = !wish.is_multi_prog && ask->commands.front() != wish.command;
-  if (!wish.is_multi_prog && !has_hooks) last.Keep(call, words, wish.command.size(), *ask);
+  if (!wish.is_multi_prog && !has_hooks && !may_list_hosts) last.Keep(call, words, wish.command.size(), *ask);
   auto plan = PlanStep(*std::move(ask), std::move(job), call, machine, identity);
   // Lists show the requested command, not the shell around prolog and epilog.
   if (plan && has_hooks) plan->command = ShellLine(wish.command);
@@ -586,7 +611,15 @@ int SrunMain(const std::vector<std::string>& given) {
     for (const std::string& note : wish.noted.notes) Note(note);
   }
   const bool is_elsewhere = !wish.jobid.empty() && wish.jobid != EnvironmentValue(around.environment, "DIVVY_JOB_ID");
-  if (read && is_elsewhere) return RunInStepOf(wish.jobid, "srun", words, wish.has_pty);
+  if (read && is_elsewhere) {
+    // The file of hosts is on the caller's machine, and the step's own process does not get its variable.
+    const auto hosts = dialect::TaskHosts(wish.spec, around, true);
+    if (!hosts) return FailAs("srun", hosts.error());
+    std::vector<std::string> all = words;
+    if (!hosts->empty() && stretches.size() == 1)
+      all.insert(all.begin(), {"--distribution=arbitrary", "--nodelist=" + dialect::FoldHostList(*hosts)});
+    return RunInStepOf(wish.jobid, "srun", all, wish.has_pty);
+  }
   // The step process parses the words again and reports errors.
   if (is_inside) return RunInStep("srun", words);
   if (!read) {

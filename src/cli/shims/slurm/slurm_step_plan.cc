@@ -82,7 +82,8 @@ bool IsInsideJob(const std::vector<std::string>& environment) {
          EnvironmentValue(environment, "SLURM_CLUSTER_NAME") == "divvy";
 }
 
-Result<StepOptions> ReadStepOptions(JobSpec& spec, const JobAround& around, bool is_spread) {
+Result<StepOptions> ReadStepOptions(JobSpec& spec, const JobAround& around, bool is_spread,
+                                    std::vector<std::string> task_hosts) {
   const auto given = [&](std::string_view option) { return options::Value(spec, option).has_value(); };
   const auto inherit = [&](std::string_view option, std::string_view variable) {
     const std::string value = EnvironmentValue(around.environment, variable);
@@ -94,6 +95,10 @@ Result<StepOptions> ReadStepOptions(JobSpec& spec, const JobAround& around, bool
     inherit("ntasks", "SLURM_NTASKS");
     if (!given("ntasks")) inherit("ntasks", "SLURM_NPROCS");
   }
+  if (!task_hosts.empty()) {
+    if (!given("ntasks")) options::Keep(spec, "ntasks", std::to_string(task_hosts.size()));
+    options::Forget(spec, "nodelist");
+  }
   if (!says_gpus) {
     inherit("gpus-per-task", "SLURM_GPUS_PER_TASK");
     if (!given("gpus-per-task")) inherit("tres-per-task", "SLURM_TRES_PER_TASK");
@@ -104,11 +109,12 @@ Result<StepOptions> ReadStepOptions(JobSpec& spec, const JobAround& around, bool
   if (!given("cpus-per-task")) inherit("cpus-per-task", "SLURM_CPUS_PER_TASK");
   StepOptions ask;
   if (is_spread) {
-    if (!given("nodes") && !given("nodelist")) inherit("nodes", "SLURM_NNODES");
+    if (task_hosts.empty() && !given("nodes") && !given("nodelist")) inherit("nodes", "SLURM_NNODES");
     if (!given("distribution")) inherit("distribution", "SLURM_DISTRIBUTION");
     ReadLayoutRequest(spec, ask);
   }
   DIVVY_CHECK(ReadMachines(spec, ask));
+  ask.task_hosts = std::move(task_hosts);
   DIVVY_CHECK(dialect::FinishSlurm(spec));
   if (const Status place = dialect::CheckSlurmPlace(spec); !place) {
     return InvalidArgument("Unable to create step for job " + around.id +

@@ -17,7 +17,9 @@ bool IsInsideJob(const std::vector<std::string>& environment);
 
 /// Returns the request for a step. `spec` holds srun's options as SbatchOptions parses them. Options that are missing
 /// come from the job's environment. `is_spread`: the job is on several nodes, so a step may name some of them.
-Result<StepOptions> ReadStepOptions(JobSpec& spec, const JobAround& around, bool is_spread = false);
+/// `task_hosts`: see dialect::TaskHosts.
+Result<StepOptions> ReadStepOptions(JobSpec& spec, const JobAround& around, bool is_spread = false,
+                                    std::vector<std::string> task_hosts = {});
 
 /// --multi-prog: each rank's command, from lines "RANKS COMMAND...". "*" means all ranks that no other line has, %t the
 /// rank, and %o the rank's position in the line.

@@ -133,6 +133,66 @@ TEST(StepPlan, RefusesNodesOutsideASingleNodeJob) {
   EXPECT_EQ(why({"-r", "1", "true"}), begin + "the step begins at node 1 of the job's nodes, but the last one is 0");
 }
 
+/// The hosts of the tasks for `words`, with this hostfile; or the error.
+std::string Hosts(const std::string& words, const std::string& file, bool is_srun = true) {
+  JobSpec spec;
+  dialect::ParseContext around;
+  around.environment = {"SLURM_HOSTFILE=" + std::string(file.empty() ? "" : "hosts")};
+  around.read_file = [&](const std::string& path) -> Result<std::string> {
+    return path == "hosts" ? Result<std::string>(file) : NotFound(path);
+  };
+  const auto split = ShellSplit(words).value_or(std::vector<std::string>());
+  EXPECT_TRUE(dialect::ParseOptions(dialect::SbatchOptions(spec, around), split));
+  const auto hosts = dialect::TaskHosts(spec, around, is_srun);
+  return hosts ? Join(*hosts, " ") : hosts.error().message;
+}
+
+TEST(StepPlan, AHostfileListsTheNodeOfEachTask) {
+  EXPECT_EQ(Hosts("-m arbitrary", "n2\n  n1 # the second\n\n# none\nn2\n"), "n2 n1 n2");
+  EXPECT_EQ(Hosts("-m arbitrary", "n[3,1],n9\nn1*3\n"), "n3 n1 n9 n1 n1 n1");
+  EXPECT_EQ(Hosts("", "n2"), "n2") << "srun reads it without -m";
+  EXPECT_EQ(Hosts("", "n2", false), "") << "others need -m arbitrary";
+  EXPECT_EQ(Hosts("-m arbitrary", "n2", false), "n2");
+  EXPECT_EQ(Hosts("-w n1,n2", "n2"), "") << "a list of nodes wins over the file";
+  EXPECT_EQ(Hosts("-m arbitrary -w n2,n1,n1", "n5"), "n2 n1 n1");
+  EXPECT_EQ(Hosts("-m arbitrary", ""), "");
+  EXPECT_EQ(Hosts("-m arbitrary", "# none\n"), "SLURM_HOSTFILE=hosts: it lists no host; write one on each line");
+  for (const char* wrong : {"n1*0", "n1*", "n1*x", "n1*65537", "*3", "n[1-65536]*2"}) {
+    EXPECT_TRUE(Hosts("-m arbitrary", wrong).starts_with("SLURM_HOSTFILE=hosts: ")) << wrong;
+  }
+}
+
+TEST(StepPlan, AListOfHostsSetsTheTasksOfAStep) {
+  const JobAround around = FourGpus({"SLURM_NNODES=3"});
+  const auto ask = [&](const std::string& words) {
+    JobSpec spec;
+    const dialect::ParseContext nowhere;
+    EXPECT_TRUE(dialect::ParseOptions(dialect::SbatchOptions(spec, nowhere), *ShellSplit(words)));
+    return ReadStepOptions(spec, around, true, {"n2", "n1", "n2"});
+  };
+  ASSERT_TRUE(ask("-m arbitrary -w n2,n1,n2"));
+  EXPECT_EQ(ask("-m arbitrary -w n2,n1,n2")->layout.tasks, 3);
+  EXPECT_EQ(ask("")->layout.nodes, 0) << "not those of the job";
+  EXPECT_TRUE(ask("-m arbitrary -w n2,n1,n2")->machines.empty());
+  EXPECT_EQ(ask("-n2")->layout.tasks, 2);
+}
+
+TEST(StepPlan, AListOfHostsSetsTheNodesOfAJob) {
+  const auto apply = [](const std::string& words) {
+    JobSpec spec;
+    const dialect::ParseContext nowhere;
+    EXPECT_TRUE(dialect::ParseOptions(dialect::SbatchOptions(spec, nowhere), *ShellSplit(words)));
+    EXPECT_TRUE(dialect::ApplyTaskHosts(nowhere, true, spec));
+    EXPECT_TRUE(dialect::FinishSlurm(spec));
+    return spec;
+  };
+  const JobSpec spec = apply("-m arbitrary -w n2,n1,n2");
+  EXPECT_EQ(spec.request.nodes, 2);
+  EXPECT_EQ(spec.request.tasks, 3);
+  EXPECT_EQ(spec.request.node_list, (Texts{"n2", "n1"}));
+  EXPECT_EQ(apply("-m arbitrary -n1 -w n2,n1,n2").request.node_list, (Texts{"n2"})) << "the first entries";
+}
+
 TEST(StepPlan, JobAndNodeAreFoundByTheirSlurmVariables) {
   StepCall call;
   call.environment = {"DIVVY_JOB_ID=17", "DIVVY_NODE=n1.lab"};
