@@ -126,13 +126,13 @@ void RunTracker::OnDelayed(JobId job, std::uint32_t attempt, const std::string& 
   const auto found = jobs_.live().find(job);
   if (found == jobs_.live().end() || found->second.attempt != attempt) return;
   JobRecord& record = found->second;
-  const bool has_started = IsActive(record.state) && record.started != kNoTime;
-  if ((record.state != JobState::kStarting && !has_started) || !IsOn(record, node)) return;
+  const bool is_stuck = IsActive(record.state) && why.starts_with(kStuckProcess);
+  if ((record.state != JobState::kStarting && !is_stuck) || !IsOn(record, node)) return;
   // The delay is not stored, because the node reports it again after a restart of the controller.
   const std::string where = node.empty() ? "the controller's machine " : "node " + node + " ";
   Reason reason = record.gang.empty() ? why : where + why;
-  // After the start it is the end that is delayed; the reason of the end is kept.
-  if (record.stop_intent != StopIntent::kNone && record.state == JobState::kStopping) {
+  // The reason of the stop becomes that of the end, so it is kept.
+  if (is_stuck && record.stop_intent != StopIntent::kNone) {
     if (record.reason.find(why) != std::string::npos) return;
     if (!record.reason.empty()) reason = record.reason + "; " + reason;
   }

@@ -17,6 +17,7 @@
 
 #include "base/duration_text.h"
 #include "model/exit_codes.h"
+#include "model/reason_words.h"
 #include "model/warn_time.h"
 #include "platform/os/process_tree.h"
 #include "platform/records/cancelled_line.h"
@@ -285,7 +286,8 @@ bool Supervisor::AwaitStart(int begun) {
       reports_.ReportState();
     }
     std::array<pollfd, 2> polled = {{{begun, POLLIN, 0}, {station_.control.get(), POLLIN, 0}}};
-    if (::poll(polled.data(), waited < kQuickStart ? 1 : 2, static_cast<int>(kQuickStart / std::chrono::milliseconds(1))) <= 0) {
+    if (::poll(polled.data(), waited < kQuickStart ? 1 : 2,
+               static_cast<int>(kQuickStart / std::chrono::milliseconds(1))) <= 0) {
       reports_.Flush(WhenFull::kReturn);
       OnTimers(MonotonicNow());
       continue;
@@ -369,8 +371,8 @@ bool Supervisor::Reap() {
 }
 
 Duration Supervisor::NextDue() const {
-  Duration due = std::min(
-      {watch_.warn_at, watch_.limit_at, watch_.kill_at, watch_.look_at, watch_.lease_look_at, stuck_look_at_});
+  Duration due =
+      std::min({watch_.warn_at, watch_.limit_at, watch_.kill_at, watch_.look_at, watch_.lease_look_at, stuck_look_at_});
   if (!reports_.is_empty()) due = std::min(due, MonotonicNow() + kReportPause);
   return due;
 }
@@ -411,7 +413,7 @@ void Supervisor::LookAtStuck() {
   if (record_.uid > 0) AbortFuseOf(static_cast<uid_t>(record_.uid));
   // The process needs a moment to end. Another job's supervisor may have ended its file system just now.
   if (!std::exchange(has_stuck_, true)) return;
-  const std::string delay = "process " + std::to_string(*stuck) +
+  const std::string delay = std::string(kStuckProcess) + std::to_string(*stuck) +
                             " has not ended 30 s after SIGKILL: a file system or a device does not answer; its GPUs "
                             "stay with it until then";
   if (std::exchange(record_.delay, delay) != delay) reports_.ReportState();

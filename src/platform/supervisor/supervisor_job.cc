@@ -322,8 +322,8 @@ StartOutcome StartAllocation(Start& start, int& pid, bool& is_stuck) {
 std::string Describe(const Start& start, const StartOutcome& outcome, int& code) {
   const LaunchRequest& request = *start.plan->request;
   const JobProgram& program = *start.plan->program;
-  const std::string why = std::string(": ") +
-                          (outcome.error == ETIMEDOUT ? "the file system did not answer" : std::strerror(outcome.error));
+  const std::string why = std::string(": ") + (outcome.error == ETIMEDOUT ? "the file system did not answer"
+                                                                          : std::strerror(outcome.error));
   const auto quoted = [](const std::string& text) { return "'" + text + "'"; };
   code = CodeOf(outcome);
   switch (outcome.step) {

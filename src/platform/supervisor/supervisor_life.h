@@ -36,7 +36,7 @@ struct Station {
   ProcessIdentity guard;  // pid 0: none.
   ProcessIdentity self;
   Descriptor control;
-  std::string address;  // The address of `control`.
+  std::string address;             // The address of `control`.
   bool has_stuck_process = false;  // See StartedJob::is_stuck. This supervisor takes no further job.
   UserGroups groups;
   UserLimits limits;

@@ -23,8 +23,8 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kStackSize = std::size_t{64} << 10;
-constexpr int kLongestErrand = 10'000;  // Milliseconds.
-constexpr int kEndWait = 1'000;         // Milliseconds from SIGKILL until a child counts as stuck.
+constexpr int kLongestErrand = 10'000;       // Milliseconds.
+constexpr int kErrandEndWait = 1'000;        // Milliseconds from SIGKILL until a child counts as stuck.
 constexpr long kConfigfsMagic = 0x62656570;  // Not in linux/magic.h.
 constexpr std::array<long, 13> kKernelFileSystems = {
     PROC_SUPER_MAGIC, SYSFS_MAGIC,      CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC,
@@ -100,11 +100,10 @@ bool RunAs(const FileOwner& owner, const std::function<void()>& work) {
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   // This thread waits until the child has ended. The child's end sends no signal, and only this call reaps it.
   int fd = -1;
-  const int pid =
-      ::clone(RunErrand, StackTop(stack.get()), CLONE_VM | CLONE_FILES | CLONE_PIDFD, &errand, &fd);
+  const int pid = ::clone(RunErrand, StackTop(stack.get()), CLONE_VM | CLONE_FILES | CLONE_PIDFD, &errand, &fd);
   const Descriptor pidfd(fd);
   is_late = pidfd.is_open() && !HasEnded(pidfd.get(), kLongestErrand);
-  const bool is_stuck = is_late && ::kill(pid, SIGKILL) == 0 && !HasEnded(pidfd.get(), kEndWait);
+  const bool is_stuck = is_late && ::kill(pid, SIGKILL) == 0 && !HasEnded(pidfd.get(), kErrandEndWait);
   const int error = errno;
   while (pid > 0 && !is_stuck && ::waitpid(pid, nullptr, __WCLONE) < 0 && errno == EINTR) {
   }

@@ -18,7 +18,10 @@ if libc.mount(b"silent", directory.encode(), b"fuse", 6, data.encode()) != 0:  #
 os.setgid(uid)
 os.setuid(uid)
 while True:
-    request = os.read(device, 1 << 20)
+    try:
+        request = os.read(device, 1 << 20)
+    except OSError:  # The file system was ended.
+        sys.exit()
     length, opcode, unique = struct.unpack_from("=IIQ", request)
     if opcode != 26:  # FUSE_INIT: the kernel sends other requests once it has this answer.
         continue

@@ -46,6 +46,7 @@ says "$other" "cancelled by alice" || fail "the reason of the end is lost: $(as 
 state_is "$other" stopping || fail "job $other is $(field "$other" state)"
 as bob divvy gpus | grep -qE "\b$other\b.*cat" || fail "divvy gpus does not name job $other: $(as bob divvy gpus)"
 kill -9 "$of_bob"
+wait "$of_bob" || true
 WAIT_S=10 wait_for "the end of the job" state_is "$other" cancelled
 job=$(as bob divvy submit --quiet --gpus 4 -- true)
 WAIT_S=10 wait_for "bob's last job" state_is "$job" succeeded
