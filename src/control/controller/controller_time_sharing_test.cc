@@ -857,7 +857,7 @@ TEST_F(ParkedTrials, AFailureToParkThatAKillHidesIsFoundAgain) {
   world_.runs.at(Trial(0)).can_park = false;
   world_.Measure(Trial(0), 1, 0.1);
   world_.Turn();
-  world_.Obey();  // The node refuses. What follows from it is not durable.
+  world_.Obey();  // The refusal of the node arrives, but what follows from it is not durable.
   world_.Restart();
   world_.Settle();
   EXPECT_EQ(world_.Of(Trial(0)).state, JobState::kHeld);
