@@ -13,6 +13,7 @@ id=$DIVVY_JOB_ID
 echo "$id $$" >>starts
 divvy-burn --gpu-seconds 600 --vram 256M --check >"burn-$id" &
 burn=$!
+echo "$burn" >>burns
 for epoch in 1 2 3; do
   until divvy metrics --add "epoch=$epoch" "loss=$1" 2>"errors-$id" || ! grep -q 'divvy up' "errors-$id"; do sleep 0.1; done
   echo "$id $$ $epoch" >>epochs
@@ -59,7 +60,11 @@ grep -q "errors=0" "burn-$best" || fail "its memory: $(cat "burn-$best")"
 for trial in "$second" "$last"; do
   divvy show "$trial" | grep -q "was never promoted beyond rung 1" || fail "$trial: $(divvy show "$trial")"
 done
-expect 0 "$(pgrep -fc "divvy-burn --gpu-seconds 600 --vram 256M" || true)" "processes that are left"
+none_is_left() {
+  local pid
+  for pid in $(cat burns); do ! kill -0 "$pid" || return 1; done
+}
+wait_for "the end of all programs" none_is_left
 
 # The host has no room for a parked trial beside another one: it is stopped and starts again.
 rm -f starts epochs burn-* go-*
