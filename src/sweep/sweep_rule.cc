@@ -81,6 +81,12 @@ Status CheckRule(const SweepRule& rule) {
   if (rule.parallel < 0)
     return InvalidArgument("parallel " + std::to_string(rule.parallel) +
                            " is not allowed: use 1 or more trials at once, or 0 for as many as fit");
+  if (rule.parks_losers && rule.halving.stop != EarlyStop::kAshaPromotion && rule.halving.stop != EarlyStop::kHyperband)
+    return InvalidArgument("park_losers parks trials until they are promoted, and " +
+                           (rule.halving.stop == EarlyStop::kAsha
+                                ? std::string("type asha stops losers for good")
+                                : std::string("without early_terminate no trial loses")) +
+                           "; use --asha-promotion or --hyperband, or in the file type: asha_promotion or hyperband");
   if (rule.halving.stop == EarlyStop::kNone) return {};
   return CheckHalving(rule.halving);
 }
@@ -100,6 +106,7 @@ std::string FormatRule(const SweepRule& rule) {
   text += "stop " + std::string(Name(rule.halving.stop)) + " " + NumberText(rule.halving.min) + " " +
           NumberText(rule.halving.max) + " " + std::to_string(rule.halving.eta) + ";";
   text += "parallel " + std::to_string(rule.parallel) + ";";
+  if (rule.parks_losers) text += "park_losers 1;";
   if (rule.is_told) text += "told 1;";
   if (rule.seed != 0) text += "seed " + std::to_string(rule.seed) + ";";
   if (!rule.method.empty()) text += "method " + rule.method + ";";
@@ -123,6 +130,7 @@ Result<SweepRule> ParseRule(std::string_view text) {
     else if (key == "resource") rule.resource = value;
     else if (key == "method") rule.method = OneLine(std::string(value.substr(0, kLongestName)));
     else if (key == "told") rule.is_told = value == "1";
+    else if (key == "park_losers") rule.parks_losers = value == "1";
     else if (key == "target") {
       rule.target = ParseNumber(value);
       if (!rule.target) return unreadable(line);

@@ -39,10 +39,11 @@ struct SweepRule {
   std::optional<double> target;    // The sweep ends when a trial reaches it.
   std::string resource = "epoch";  // The number that measures the training of a trial, reported with the metric.
   HalvingRule halving;
-  int parallel = 0;         // How many trials may run at once. 0: as many as fit.
-  bool is_told = false;     // Parameters come from outside, trial by trial (divvy sweep tell).
-  std::uint64_t seed = 0;   // For display. The parameters were drawn before the submission.
-  std::string method = "";  // For display: "random".
+  bool parks_losers = false;  // Paused trials stay in host memory if possible. Not for kNone and kAsha.
+  int parallel = 0;           // How many trials may run at once. 0: as many as fit.
+  bool is_told = false;       // Parameters come from outside, trial by trial (divvy sweep tell).
+  std::uint64_t seed = 0;     // For display. The parameters were drawn before the submission.
+  std::string method = "";    // For display: "random".
 
   friend bool operator==(const SweepRule&, const SweepRule&) = default;
 };

@@ -37,6 +37,43 @@ touch "$DIVVY_HOME/go"
 wait_for "the executions" queue_is_empty
 rm "$DIVVY_HOME/go"
 
+# A task is a sweep. Each execution has its own folder, parameters and identity.
+cat >>valohai.yaml <<'Y'
+- step:
+    name: train
+    image: busybox
+    command:
+      - echo {parameters} >"$VH_OUTPUTS_DIR/words"
+      - cp "$VH_CONFIG_DIR/parameters.json" "$VH_CONFIG_DIR/execution.json" "$VH_OUTPUTS_DIR"
+      - echo "{\"epoch\":1,\"accuracy\":"{parameter-value:lr}"}"
+    parameters:
+      - {name: lr, type: float, default: 1}
+      - {name: opt, default: adam}
+- task:
+    name: search
+    step: train
+    type: grid_search
+    execution-batch-size: 2
+    optimization-target-metric: accuracy
+    parameters:
+      - {name: lr, style: linear, rules: {start: 0.1, end: 0.3, step: 0.1}}
+      - {name: opt, style: multiple, rules: {items: [adam, sgd]}}
+Y
+vh task run search --adhoc >task
+grep -qE '^Task created: executions #[0-9]+ to #[0-9]+ of train, .*; divvy sweep show [0-9]+$' task || fail "says: $(cat task)"
+sweep=$(grep -oE '[0-9]+$' task)
+wait_for "the executions of the task" state_is "$sweep" succeeded
+best() { divvy sweep show "$sweep" --json | python3 -c 'import json,sys; v=json.load(sys.stdin); print(v["best"], v["parallel"], len(v["list"]), v["method"])'; }
+best_is_read() { [ "$(best)" = "0.3 2 6 grid_search" ]; }
+wait_for "the best accuracy" best_is_read
+outputs=$(vh --output-format csv exec info $((sweep + 4)) | sed -n 's/^Outputs,//p')
+expect "--lr=0.2 --opt=sgd" "$(cat "$outputs/words")" "the parameters of the fourth execution"
+expect '{"lr": 0.2, "opt": "sgd"}' "$(cat "$outputs/parameters.json")" "its parameters.json"
+uuid=$(vh --output-format csv exec info $((sweep + 4)) | sed -n 's/^Id,//p')
+grep -q "\"valohai.execution-id\": \"$uuid\"" "$outputs/execution.json" || fail "$uuid: $(cat "$outputs/execution.json")"
+expect "$uuid" "${uuid%-*}-000000000004" "the UUID of the fourth execution"
+vh --output-format csv task list | grep -q ",train,$((sweep + 1)),6,6 complete$" || fail "the list: $(vh task list)"
+
 # Small jobs run first. After its escalation the large job starts, although more small ones keep arriving.
 for _ in 1 2 3 4 5 6; do divvy submit --quiet --gpus 1 -- sh -c 'sleep 0.5' >/dev/null; done
 large=$(divvy submit --quiet --gpus 4 -- true)

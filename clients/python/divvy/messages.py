@@ -1281,11 +1281,13 @@ class SweepDetail(TypedDict):
     min_iter: float
     max_iter: float
     eta: int
+    park_losers: bool
     parallel: int
     trials: int
     waiting: int
     running: int
     paused: int
+    parked: int
     stopped: int
     ended: int
     wanted: int
@@ -1330,11 +1332,13 @@ class SweepView(TypedDict):
     min_iter: float
     max_iter: float
     eta: int
+    park_losers: bool
     parallel: int
     trials: int
     waiting: int
     running: int
     paused: int
+    parked: int
     stopped: int
     ended: int
     wanted: int

@@ -124,6 +124,11 @@ std::vector<Option> SweepTable(SweepRequest& request) {
   add("asha-promotion", "MIN:MAX[:ETA]", "Like --asha, but pause trials there until they are promoted",
       halving(sweep::EarlyStop::kAshaPromotion));
   add("hyperband", "MIN:MAX[:ETA]", "Run the brackets of Hyperband", halving(sweep::EarlyStop::kHyperband));
+  add("park-losers", "", "Park paused trials in host memory, so that they need no checkpoint",
+      [&plan](std::string_view) -> Status {
+        plan.rule.parks_losers = true;
+        return {};
+      });
   table.push_back({"quiet",
                    'q',
                    Takes::kNothing,
@@ -212,12 +217,13 @@ std::string SweepNumber(const std::optional<double>& value) {
 Colour ColourOfTrial(const std::string& state) {
   if (state == "running") return Colour::kGreen;
   if (state == "failed" || state == "lost" || state == "timed_out") return Colour::kRed;
-  return state == "stopped" || state == "paused" ? Colour::kDim : Colour::kNone;
+  return state == "stopped" || state == "paused" || state == "parked" ? Colour::kDim : Colour::kNone;
 }
 
 std::string TrialCounts(const wire::SweepView& view) {
   std::string text = std::to_string(view.running) + " running, " + std::to_string(view.waiting) + " waiting";
   if (view.paused > 0) text += ", " + std::to_string(view.paused) + " paused";
+  if (view.parked > 0) text += " (" + std::to_string(view.parked) + " parked)";
   if (view.stopped > 0) text += ", " + std::to_string(view.stopped) + " stopped";
   return text + ", " + std::to_string(view.ended) + " ended";
 }

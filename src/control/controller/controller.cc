@@ -17,6 +17,7 @@ Controller::Controller(Policy policy, Limits limits, std::uint64_t seed)
             std::move(policy), seed),
       limits_(scheduler_, limits) {
   lifecycle_.SetOnFinished([this](const JobRecord& ended) { sweeps_.OnFinished(ended); });
+  time_sharer_.SetMaySetAside([this](const JobRecord& record) { return sweeps_.IsParkedWhenPaused(record); });
 }
 
 Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,

@@ -478,7 +478,7 @@ class Controller {
                       pools_,     feed_, lifecycle_, access_,       limits_};
   JobCommands commands_{jobs_, effects_, nodes_, feed_, lifecycle_, access_, updates_, time_sharer_};
   FractionCommands fraction_commands_{scheduler_, jobs_, effects_, fractions_, retries_, access_, updates_, commands_};
-  Sweeps sweeps_{jobs_, effects_, feed_, lifecycle_, access_, commands_};
+  Sweeps sweeps_{jobs_, effects_, feed_, lifecycle_, access_, commands_, time_sharer_};
   RunAdoption adoption_{scheduler_,   jobs_,  effects_, nodes_, gpus_,      found_, gangs_,
                         predictions_, teams_, pools_,   feed_,  lifecycle_, runs_,  access_};
 };

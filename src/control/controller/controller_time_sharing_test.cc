@@ -64,6 +64,24 @@ class Shared {
     return result ? result->id : JobId();
   }
 
+  /// Submits an array of trials with one GPU each.
+  JobId SubmitSweep(const sweep::SweepRule& rule, std::uint32_t trials, int cpus = 1) {
+    JobSpec spec;
+    spec.command = {"train", "{lr}"};
+    spec.name = "search";
+    spec.request.gpus = 1;
+    spec.request.cpus = cpus;
+    spec.parameters = {{"lr", std::vector<std::string>(trials, "0.1"), 0}};
+    spec.labels[std::string(sweep::kRuleLabel)] = sweep::FormatRule(rule);
+    const auto result = controller_->Submit(std::move(spec), trials, ada_, now, World::NoHistory());
+    EXPECT_TRUE(result) << (result ? "" : result.error().message);
+    return result ? result->id : JobId();
+  }
+  /// A trial reports its loss.
+  void Measure(JobId job, double epoch, double loss) {
+    controller_->OnMetrics(job, {{"epoch", epoch}, {"loss", loss}}, now);
+  }
+
   /// Decides, and makes the result durable. Commands wait for Obey.
   void Turn() {
     controller_->Decide(now);
@@ -148,7 +166,8 @@ class Shared {
     EXPECT_EQ(controller_->CheckInvariants(), "");
     std::vector<JobId> lost;
     for (const auto& [id, row] : rows_) {
-      if (IsActive(row.state) && (!runs.contains(id) || runs.at(id).attempt != row.attempt)) lost.push_back(id);
+      if (IsActive(row.state) && row.array_count == 0 && (!runs.contains(id) || runs.at(id).attempt != row.attempt))
+        lost.push_back(id);
     }
     for (const JobId job : lost)
       controller_->OnVanished(job, controller_->Find(job)->attempt, Controller::Vanished::kNeverStarted, now);
@@ -671,6 +690,218 @@ TEST(TimeSharing, TheContractIsKeptAtEveryMoment) {
     }
     EXPECT_GT(displacements, 0);
   }
+}
+
+// --- Trials of sweeps that are parked while they are paused ---------------------------------------------------------
+
+Policy WithoutSharing() {
+  Policy policy = Sharing();
+  policy.time_sharing.is_on = false;
+  return policy;
+}
+
+class ParkedTrials : public ::testing::Test {
+ protected:
+  static sweep::SweepRule Rule() {
+    sweep::SweepRule rule;
+    rule.metric = "loss";
+    rule.halving = {sweep::EarlyStop::kAshaPromotion, 1, 9, 3};
+    rule.parks_losers = true;
+    return rule;
+  }
+  void Begin(std::uint32_t trials, const sweep::SweepRule& rule = Rule(), int cpus = 1) {
+    sweep_ = world_.SubmitSweep(rule, trials, cpus);
+    world_.Settle();
+  }
+  JobId Trial(std::uint32_t ordinal) const { return ElementId(sweep_, ordinal); }
+  bool Runs(std::uint32_t ordinal) const { return world_.Runs(Trial(ordinal)); }
+  bool IsAway(std::uint32_t ordinal) const { return world_.IsAway(Trial(ordinal)); }
+  void Measure(std::uint32_t ordinal, double epoch, double loss) {
+    world_.Measure(Trial(ordinal), epoch, loss);
+    world_.Settle();
+  }
+  const std::string& NoteOf(std::uint32_t ordinal) {
+    return world_.controller().sweeps().all().at(sweep_).trials.at(ordinal).note;
+  }
+
+  Shared world_{3, WithoutSharing()};
+  JobId sweep_;
+};
+
+TEST_F(ParkedTrials, AParkedTrialLeavesItsGpuToTheNextAndContinuesWhenItIsPromoted) {
+  Begin(10);
+  EXPECT_TRUE(world_.runs.at(Trial(0)).is_parkable) << "although time-sharing is off";
+  Measure(0, 1, 0.1);
+  Measure(1, 1, 0.5);
+  EXPECT_TRUE(IsAway(0));
+  EXPECT_TRUE(IsAway(1));
+  EXPECT_TRUE(Runs(3));
+  EXPECT_TRUE(Runs(4));
+  EXPECT_EQ(NoteOf(0), "paused at epoch 1 until it is promoted to rung 2 of 3");
+  world_.Pass(3min);
+  EXPECT_EQ(world_.controller().time_sharer().ReasonOf(world_.Of(Trial(0)), world_.now),
+            "parked by its sweep for 3 min; it returns when it is promoted");
+  Measure(2, 1, 0.9);
+  EXPECT_TRUE(IsAway(2));
+  EXPECT_TRUE(Runs(0)) << "it goes before trials that have not begun";
+  EXPECT_EQ(world_.Of(Trial(0)).attempt, 1u) << "the same run continues";
+  EXPECT_EQ(NoteOf(0), "");
+  EXPECT_FALSE(world_.runs.contains(Trial(5)));
+  EXPECT_EQ(world_.Of(Trial(0)).reason, world_.Of(Trial(0)).start_reason);
+}
+
+TEST_F(ParkedTrials, IdleGpusDoNotBringATrialBackThatIsNotPromoted) {
+  Begin(3);
+  Measure(0, 1, 0.1);
+  Measure(1, 1, 0.5);
+  world_.Pass(100h);
+  EXPECT_TRUE(IsAway(0));
+  EXPECT_TRUE(IsAway(1));
+}
+
+TEST_F(ParkedTrials, ParkedTrialsDoNotCountAgainstTheLimitOfTheSweepButPromotedOnesDo) {
+  sweep::SweepRule rule = Rule();
+  rule.parallel = 1;
+  Begin(10, rule);
+  Measure(0, 1, 0.1);
+  EXPECT_TRUE(IsAway(0));
+  ASSERT_TRUE(Runs(1));
+  Measure(1, 1, 0.5);
+  ASSERT_TRUE(Runs(2));
+  // Its report promotes trial 0. One trial may run: while this one leaves, none starts.
+  world_.Measure(Trial(2), 1, 0.9);
+  world_.Turn();
+  EXPECT_FALSE(Runs(0));
+  world_.Settle();
+  EXPECT_TRUE(Runs(0));
+  EXPECT_FALSE(world_.runs.contains(Trial(3))) << "the promoted one is the only one";
+  world_.End(Trial(0));
+  world_.Settle();
+  EXPECT_TRUE(Runs(3));
+}
+
+TEST_F(ParkedTrials, AParkedTrialHoldsNoCpus) {
+  Begin(4, Rule(), 21);
+  ASSERT_TRUE(Runs(2));
+  Measure(0, 1, 0.1);
+  EXPECT_TRUE(Runs(3)) << "63 of 64 CPUs were taken";
+  Measure(1, 1, 0.5);
+  Measure(2, 1, 0.9);
+  EXPECT_TRUE(Runs(0));
+}
+
+TEST_F(ParkedTrials, ATrialThatTheHostHasNoRoomForIsStoppedAndStartsAgain) {
+  world_ = Shared(3, WithoutSharing(), 100);
+  Begin(10);
+  Measure(0, 1, 0.1);
+  Measure(1, 1, 0.5);
+  EXPECT_TRUE(IsAway(0));
+  EXPECT_FALSE(world_.runs.contains(Trial(1)));
+  EXPECT_EQ(world_.Of(Trial(1)).state, JobState::kHeld);
+  EXPECT_EQ(
+      NoteOf(1),
+      "paused at epoch 1 until it is promoted to rung 2 of 3; it is not parked: its GPUs' memory of 80.0 GiB does "
+      "not fit into the host memory: 20.0 GiB are free beside another trial");
+}
+
+TEST_F(ParkedTrials, ATrialThatItsNodeCannotParkIsStoppedAndStartsAgain) {
+  Begin(10);
+  world_.runs.at(Trial(0)).can_park = false;  // The node has not reported it yet.
+  Measure(0, 1, 0.1);
+  EXPECT_EQ(world_.Of(Trial(0)).state, JobState::kHeld);
+  EXPECT_EQ(NoteOf(0),
+            "paused at epoch 1 until it is promoted to rung 2 of 3; it is not parked: the host memory is full");
+  Measure(1, 1, 0.5);
+  Measure(2, 1, 0.9);
+  EXPECT_TRUE(Runs(0));
+  EXPECT_EQ(world_.Of(Trial(0)).attempt, 2u);
+}
+
+TEST_F(ParkedTrials, AParkedTrialWhoseRunIsLostWaitsUntilItIsPromoted) {
+  Begin(10);
+  Measure(0, 1, 0.1);
+  ASSERT_TRUE(IsAway(0));
+  Caller root;
+  root.is_admin = true;
+  ASSERT_TRUE(world_.controller().Requeue(Trial(0), RequeueAs::kQueued, root, world_.now));
+  world_.Settle();
+  EXPECT_EQ(world_.Of(Trial(0)).state, JobState::kHeld);
+  EXPECT_EQ(NoteOf(0), "paused at epoch 1 until it is promoted to rung 2 of 3; it is not parked: its run has ended");
+}
+
+TEST_F(ParkedTrials, TheDecisionToParkSurvivesAKillAndSoDoesThePromotion) {
+  Begin(10);
+  world_.Measure(Trial(0), 1, 0.1);
+  world_.Turn();  // It is durable. The command is lost.
+  ASSERT_FALSE(IsAway(0));
+  world_.Restart();
+  world_.Settle();
+  EXPECT_TRUE(IsAway(0));
+  Measure(1, 1, 0.5);
+  world_.Restart();
+  world_.Settle();
+  EXPECT_TRUE(IsAway(0));
+  EXPECT_TRUE(IsAway(1));
+  EXPECT_TRUE(Runs(4)) << "the parked ones hold nothing after the restart either";
+  world_.Measure(Trial(2), 1, 0.9);
+  world_.Turn();
+  world_.Restart();
+  world_.Settle();
+  EXPECT_TRUE(Runs(0));
+  EXPECT_TRUE(IsAway(2));
+  EXPECT_EQ(world_.Of(Trial(0)).attempt, 1u);
+}
+
+TEST_F(ParkedTrials, AFailureToParkThatAKillHidesIsFoundAgain) {
+  Begin(10);
+  world_.runs.at(Trial(0)).can_park = false;
+  world_.Measure(Trial(0), 1, 0.1);
+  world_.Turn();
+  world_.Obey();  // The refusal of the node arrives, but what follows from it is not durable.
+  world_.Restart();
+  world_.Settle();
+  EXPECT_EQ(world_.Of(Trial(0)).state, JobState::kHeld);
+  EXPECT_FALSE(world_.runs.contains(Trial(0)));
+}
+
+TEST_F(ParkedTrials, TheyEndWithTheirSweep) {
+  Begin(2);
+  Measure(0, 1, 0.1);
+  Measure(1, 1, 0.5);
+  world_.Settle();
+  EXPECT_TRUE(world_.runs.empty());
+  EXPECT_FALSE(world_.controller().live().contains(sweep_));
+  EXPECT_EQ(NoteOf(0), "loss 0.1 was never promoted beyond rung 1");
+}
+
+TEST_F(ParkedTrials, RulesAndTrialsThatCannotBeParkedAreRefused) {
+  JobSpec spec;
+  spec.request.gpus = 1;
+  const auto refusal = [&](const sweep::SweepRule& rule) {
+    spec.labels[std::string(sweep::kRuleLabel)] = sweep::FormatRule(rule);
+    const auto result = Sweeps::RuleOf(spec, 3);
+    return result ? "" : result.error().message;
+  };
+  EXPECT_EQ(refusal(Rule()), "");
+  sweep::SweepRule rule = Rule();
+  rule.halving.stop = sweep::EarlyStop::kAsha;
+  EXPECT_EQ(refusal(rule),
+            "park_losers parks trials until they are promoted, and type asha stops losers for good; use "
+            "--asha-promotion or --hyperband, or in the file type: asha_promotion or hyperband");
+  spec.is_preemptible_set = true;
+  EXPECT_NE(refusal(Rule()).find("--no-pause and --preemptible never forbid"), std::string::npos);
+  spec.request.gpus = 0;
+  EXPECT_NE(refusal(Rule()).find("a fixed number of whole GPUs on one node"), std::string::npos);
+}
+
+TEST_F(ParkedTrials, RowsOfEarlierReleasesAreRead) {
+  Displacement state;
+  state.presence = Presence::kAway;
+  state.set_aside = SetAside::kPromoted;
+  const std::string text = DisplacementRow(JobId(7), state).second;
+  EXPECT_EQ(DisplacementOfRow(text)->set_aside, SetAside::kPromoted);
+  EXPECT_EQ(DisplacementOfRow(text.substr(0, text.rfind(' ')))->set_aside, SetAside::kNo);
+  EXPECT_FALSE(DisplacementOfRow(text.substr(0, text.rfind(' ')) + " 3"));
 }
 
 }  // namespace controller_time_sharing_test

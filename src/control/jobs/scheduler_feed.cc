@@ -73,15 +73,33 @@ void SchedulerFeed::Adopt(const JobRecord& record) { scheduler_.Adopt(RunningJob
 
 void SchedulerFeed::Regroup(const JobRecord& record) {
   const RunningJob* running = scheduler_.running(record.id);
-  if (running == nullptr || running->groups == GroupsOf(record)) return;
+  if (running == nullptr || set_aside_.contains(record.id) || running->groups == GroupsOf(record)) return;
   Readopt(record);
 }
 
 void SchedulerFeed::Readopt(const JobRecord& record) {
   RunningJob job = *scheduler_.running(record.id);
-  job.groups = GroupsOf(record);
+  const bool is_set_aside = set_aside_.contains(record.id);
+  job.groups = is_set_aside ? std::vector<GroupName>() : GroupsOf(record);
+  if (job.gang.empty()) job.cpus = is_set_aside ? 0 : record.request.cpus;
   scheduler_.Finish(record.id);
   scheduler_.Adopt(std::move(job));
+}
+
+void SchedulerFeed::SetAside(JobId job, bool is_set_aside) {
+  const bool has_changed = is_set_aside ? set_aside_.insert(job).second : set_aside_.erase(job) > 0;
+  const JobRecord* record = jobs_.Find(job);
+  if (has_changed && record != nullptr && scheduler_.running(job) != nullptr) Readopt(*record);
+}
+
+bool SchedulerFeed::HasRoomAgain(const JobRecord& record) const {
+  const NodeUsage& node = scheduler_.node(nodes_.IndexOf(record.node).value_or(kOwnNode));
+  if (node.cpus_claimed + record.request.cpus > node.capacity.cpus) return false;
+  return std::ranges::none_of(GroupsOf(record), [&](const GroupName& group) {
+    const int jobs = scheduler_.group_limit(group), gpus = scheduler_.group_gpu_limit(group);
+    return (jobs > 0 && scheduler_.group_running(group) >= jobs) ||
+           (gpus > 0 && scheduler_.facts().group_gpus(group) + record.request.gpus > gpus);
+  });
 }
 
 void SchedulerFeed::NoteStart(const JobRecord& record) {

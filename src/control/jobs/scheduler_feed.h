@@ -70,6 +70,12 @@ class SchedulerFeed {
   };
   /// Replaces the earlier ones. Cost of a change: O(jobs).
   void SetKeptNodes(std::map<std::string, KeptNode> nodes);
+  /// Records that a running job is parked and set aside: it then holds no CPUs, and does not count against limits of
+  /// its groups. Or that this ends, or the run does.
+  void SetAside(JobId job, bool is_set_aside);
+  /// Returns whether a job that is set aside may run again: its node has CPUs for it, and its groups are below their
+  /// limits. GPUs are not checked.
+  bool HasRoomAgain(const JobRecord& record) const;
   /// Updates what waiting jobs wait for when budgets are exhausted or a new budget period begins.
   void WatchBudgets(Time now);
 
@@ -106,6 +112,7 @@ class SchedulerFeed {
   std::uint64_t seed_;
   std::map<std::string, int> group_limits_;
   std::map<std::string, KeptNode> kept_nodes_;
+  std::set<JobId> set_aside_;
   std::set<JobId> multi_pool_jobs_;  // Jobs that wait, or waited recently, and name several pools, one with limits.
 };
 

@@ -15,6 +15,7 @@ using Phase = sweep::Halving::Phase;
 
 constexpr std::size_t kMostOtherNames = 8;
 constexpr std::size_t kMostValueBytes = 4096;
+const std::string kNotParked = "; it is not parked: ";
 
 /// The sweep itself acts on its trials.
 Caller SweepItself() {
@@ -60,6 +61,14 @@ Result<std::optional<sweep::SweepRule>> Sweeps::RuleOf(const JobSpec& spec, std:
   if (Pauses(rule) && (spec.is_run_once || spec.is_foreground))
     return InvalidArgument("early_terminate of type " + std::string(sweep::Name(rule.halving.stop)) +
                            " pauses trials and starts them again, which --no-requeue forbids; use type: asha");
+  const Request& request = spec.request;
+  const bool has_whole_gpus = request.gpus > 0 && !request.is_portioned() && request.slice.empty();
+  if (rule.parks_losers && (!has_whole_gpus || request.is_gang() || request.is_elastic()))
+    return InvalidArgument(
+        "park_losers needs trials with a fixed number of whole GPUs on one node; use --gpus 1, or omit park_losers");
+  if (rule.parks_losers && spec.is_preemptible_set && spec.preemptible == Preemptible::kNever)
+    return InvalidArgument(
+        "park_losers parks trials, which --no-pause and --preemptible never forbid; omit one of them");
   return std::optional(std::move(rule));
 }
 
@@ -166,6 +175,8 @@ void Sweeps::Continue(Sweep& sweep, std::uint32_t ordinal, Time now) {
   const auto at = jobs_.live().find(ElementId(sweep.id, ordinal));
   if (at == jobs_.live().end()) return;
   JobRecord& record = at->second;
+  sweep.parked.erase(ordinal);
+  time_sharer_.Promote(record, now);
   if (!record.is_held) return;
   if (record.stop_intent == StopIntent::kRequeue) {  // It is still being paused: it then waits instead.
     record.is_held = false;
@@ -188,6 +199,20 @@ void Sweeps::Pause(Sweep& sweep, std::uint32_t ordinal, Time now) {
   trial.note = "paused at " + Numbered(sweep.rule.resource, trial.last_at) + " until it is promoted to rung " +
                std::to_string(trial.rungs.size() + 1) + " of " + std::to_string(sweep.halving.RungsOf(ordinal));
   sweep.is_dirty = true;
+  const auto live = jobs_.live().find(ElementId(sweep.id, ordinal));
+  if (sweep.rule.parks_losers && live != jobs_.live().end()) {
+    const Status parked = time_sharer_.SetAsideUntilPromoted(live->second, now);
+    if (parked) {
+      sweep.parked.insert(ordinal);
+      return;
+    }
+    trial.note += kNotParked + parked.error().message;
+  }
+  PauseInQueue(sweep, ordinal, now);
+}
+
+void Sweeps::PauseInQueue(Sweep& sweep, std::uint32_t ordinal, Time now) {
+  const SweepTrial& trial = sweep.trials.at(ordinal);
   const JobId id = ElementId(sweep.id, ordinal);
   if (!commands_.Requeue(id, RequeueAs::kHeld, SweepItself(), now)) return;  // It is ending.
   JobRecord& record = jobs_.live().at(id);
@@ -229,6 +254,7 @@ void Sweeps::Follow(Time now) {
   FollowEnds(now);
   for (auto at = sweeps_.begin(); at != sweeps_.end();) {
     Sweep& sweep = at->second;
+    if (!sweep.parked.empty()) FollowParked(sweep, now);
     if (sweep.is_dirty) EndIfOnlyPaused(sweep, now);
     const bool is_over = sweep.trials.empty() && !jobs_.live().contains(sweep.id);
     if (is_over) effects_.ReplaceSetting({SweepRow(sweep).first, ""});
@@ -246,6 +272,27 @@ void Sweeps::FollowEnds(Time now) {
   }
 }
 
+void Sweeps::FollowParked(Sweep& sweep, Time now) {
+  for (const std::uint32_t ordinal : std::vector<std::uint32_t>(sweep.parked.begin(), sweep.parked.end())) {
+    const auto live = jobs_.live().find(ElementId(sweep.id, ordinal));
+    const bool is_over = live == jobs_.live().end() || sweep.halving.phase(ordinal) != Phase::kPaused;
+    // While the run is stopped for another reason, it is not known whether the job will wait again.
+    if (!is_over && (live->second.state == JobState::kStopping || time_sharer_.IsSetAside(live->second))) continue;
+    sweep.parked.erase(ordinal);
+    if (is_over) continue;
+    const Displacement* state = time_sharer_.Find(live->second);
+    const bool has_failed = state != nullptr && !state->failure.empty();
+    sweep.trials[ordinal].note += kNotParked + (has_failed ? state->failure : "its run has ended");
+    PauseInQueue(sweep, ordinal, now);
+    Keep(sweep, ordinal);
+  }
+}
+
+bool Sweeps::IsParkedWhenPaused(const JobRecord& record) const {
+  const Sweep* sweep = record.array.is_set() ? Of(record.id) : nullptr;
+  return sweep != nullptr && sweep->rule.parks_losers;
+}
+
 // Without a trial that runs or may start, no report can promote a paused one.
 void Sweeps::EndIfOnlyPaused(Sweep& sweep, Time now) {
   const JobRecord* array = jobs_.Find(sweep.id);
@@ -256,7 +303,8 @@ void Sweeps::EndIfOnlyPaused(Sweep& sweep, Time now) {
     const std::uint64_t place = at->first.value() - sweep.id.value() - 1;
     if (place >= sweep.halving.trials()) break;
     const auto ordinal = static_cast<std::uint32_t>(place);
-    if (sweep.halving.phase(ordinal) != Phase::kPaused || !IsWaiting(at->second.state)) return;
+    const bool is_idle = IsWaiting(at->second.state) || sweep.parked.contains(ordinal);
+    if (sweep.halving.phase(ordinal) != Phase::kPaused || !is_idle) return;
     paused.push_back(ordinal);
   }
   for (const std::uint32_t ordinal : paused) {
@@ -357,7 +405,11 @@ void Sweeps::Restore(const FindOutcome& outcome) {
     }
     if (array == nullptr) continue;
     for (const JobId id : jobs_.ElementsOf(*array)) {
-      if (IsActive(jobs_.live().at(id).state)) restored_.push_back(id);
+      const JobRecord& record = jobs_.live().at(id);
+      if (!IsActive(record.state)) continue;
+      restored_.push_back(id);
+      if (sweep.rule.parks_losers && sweep.halving.phase(record.array_ordinal) == Phase::kPaused)
+        sweep.parked.insert(record.array_ordinal);
     }
     // For trials that had ended before the restart, decides again what follows for other trials; that may not have been
     // carried out.

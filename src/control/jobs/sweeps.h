@@ -1,6 +1,7 @@
 // Sweeps: arrays whose elements are trials. The numbers that trials report decide which of them continue
 // (sweep/halving.h); losers are stopped, or paused until they are promoted. A pause is a requeued, held job: it gives
-// its GPUs back, and starts again when it is promoted.
+// its GPUs back, and starts again when it is promoted. With SweepRule::parks_losers, it is a job whose GPUs' memory is
+// parked on its node, if that is possible (TimeSharer).
 //
 // Every verdict is in the same effects as the row of the report that led to it. So after a restart either both
 // happened or neither did, and the rows alone give the state back.
@@ -19,6 +20,7 @@
 #include "control/jobs/job_access.h"
 #include "control/jobs/job_commands.h"
 #include "control/jobs/job_lifecycle.h"
+#include "control/jobs/time_sharer.h"
 #include "control/state/effect_recorder.h"
 #include "control/state/job_table.h"
 #include "control/state/sweep_row.h"
@@ -31,8 +33,14 @@ class Sweeps {
   using Numbers = std::vector<std::pair<std::string, double>>;
 
   Sweeps(JobTable& jobs, EffectRecorder& effects, SchedulerFeed& feed, JobLifecycle& lifecycle, JobAccess& access,
-         JobCommands& commands)
-      : jobs_(jobs), effects_(effects), feed_(feed), lifecycle_(lifecycle), access_(access), commands_(commands) {}
+         JobCommands& commands, TimeSharer& time_sharer)
+      : jobs_(jobs),
+        effects_(effects),
+        feed_(feed),
+        lifecycle_(lifecycle),
+        access_(access),
+        commands_(commands),
+        time_sharer_(time_sharer) {}
 
   /// Returns the sweep's rule from the labels of a job's specification; nullopt if the job is not a sweep. Fails if the
   /// rule is not valid for this job.
@@ -48,6 +56,9 @@ class Sweeps {
                      const std::shared_ptr<const JobSpec>& spec, const Caller& caller, Time now);
   /// Fails if users may not release this held job, because its sweep decides when it continues.
   Status CheckRelease(JobId id) const;
+
+  /// Returns true if the job is a trial that is parked when it pauses.
+  bool IsParkedWhenPaused(const JobRecord& record) const;
 
   /// Records that a job has ended. The next Follow decides the consequences for its sweep.
   void OnFinished(const JobRecord& ended);
@@ -79,6 +90,9 @@ class Sweeps {
   void Stop(Sweep& sweep, std::uint32_t ordinal, const std::string& why, Time now);
   void EndAtTarget(Sweep& sweep, std::uint32_t ordinal, Time now);
   void FollowEnds(Time now);
+  /// Trials that could not be parked after all, or whose runs were lost, wait instead.
+  void FollowParked(Sweep& sweep, Time now);
+  void PauseInQueue(Sweep& sweep, std::uint32_t ordinal, Time now);
   void EndIfOnlyPaused(Sweep& sweep, Time now);
 
   JobTable& jobs_;
@@ -87,6 +101,7 @@ class Sweeps {
   JobLifecycle& lifecycle_;
   JobAccess& access_;
   JobCommands& commands_;
+  TimeSharer& time_sharer_;
   std::map<JobId, Sweep> sweeps_;
   std::map<JobId, std::map<std::uint32_t, SweepTrial>> loaded_trials_;  // Until Restore.
   std::vector<JobId> restored_;

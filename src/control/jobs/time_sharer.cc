@@ -86,7 +86,9 @@ void TimeSharer::Restore(const JobRecord& record) {
   if (state.presence == Presence::kHere) return;
   const bool is_displaced = state.presence != Presence::kReturning;
   scheduler_.SetDisplaced(record.id, record.gpus, MemoryWithContent(record, state), is_displaced);
-  if (state.presence == Presence::kAway) scheduler_.SetKnownEnd(record.id, kNever);
+  if (state.presence != Presence::kAway) return;
+  scheduler_.SetKnownEnd(record.id, kNever);
+  if (state.set_aside != SetAside::kNo) feed_.SetAside(record.id, true);
 }
 
 const Displacement* TimeSharer::Find(const JobRecord& record) const {
@@ -102,7 +104,8 @@ Duration TimeSharer::LostBy(const JobRecord& record, Time now) const {
 
 Time TimeSharer::ReturnsBy(const JobRecord& record, Time now) const {
   const Displacement* state = Find(record);
-  if (state == nullptr || !state->is_displaced() || state->settled_at == kNoTime) return kNever;
+  const bool is_owed = state != nullptr && state->is_displaced() && state->set_aside == SetAside::kNo;
+  if (!is_owed || state->settled_at == kNoTime) return kNever;
   return now + std::max(time_sharing::BudgetLeft(ViewOf(record, *state, now), options()), Duration(0));
 }
 
@@ -112,6 +115,7 @@ Reason TimeSharer::ReasonOf(const JobRecord& record, Time now) const {
   const std::string since = record.reason + " for " + DurationText(now - state->displaced_at);
   if (state->presence == Presence::kReturning)
     return since + "; it is returning to " + GpusText(record.gpus) + (state->why.empty() ? "" : ": " + state->why);
+  if (state->set_aside == SetAside::kUntilPromoted) return since + "; it returns when it is promoted";
   const Time by = ReturnsBy(record, now);
   return since + (by == kNever ? "; it returns when GPUs of its node are idle"
                                : "; it returns within " + DurationText(by - now));
@@ -155,12 +159,13 @@ void TimeSharer::WakeBy(Time at, Time now) {
 bool TimeSharer::NoteStart(JobRecord& record, Time now) {
   std::string parked;
   for (const auto& [job, state] : members_) {
-    if (state.presence == Presence::kAway && (state.by == record.id || state.by == record.array) &&
-        jobs_.live().contains(job))
+    const bool is_for_it = state.by.is_set() && (state.by == record.id || state.by == record.array);
+    if (state.presence == Presence::kAway && is_for_it && jobs_.live().contains(job))
       parked += (parked.empty() ? "" : ", ") + TextOf(job);
   }
   if (!parked.empty()) record.reason = record.start_reason += "; parked for it: " + parked;
-  if (!feed_.policy().time_sharing.is_on || !IsParkable(record)) return false;
+  const bool may_set_aside = may_set_aside_ && may_set_aside_(record);
+  if ((!feed_.policy().time_sharing.is_on && !may_set_aside) || !IsParkable(record)) return false;
   Displacement state;
   state.attempt = record.attempt;
   state.gpus = record.gpus;
@@ -182,7 +187,10 @@ void TimeSharer::ForgetEnded() {
       effects_.Persist(live->second);
       feed_.Put(live->second);
     }
-    if (!is_there) effects_.ReplaceSetting({std::string(kDisplacementPrefix) + ToString(at->first), ""});
+    if (!is_there) {
+      effects_.ReplaceSetting({std::string(kDisplacementPrefix) + ToString(at->first), ""});
+      feed_.SetAside(at->first, false);
+    }
     at = is_there ? std::next(at) : members_.erase(at);
   }
 }
@@ -228,6 +236,7 @@ void TimeSharer::Settle(std::vector<Member>& members, Time now) {
   for (const Member& one : members) {
     const bool is_fixed = !one.state.can_park && one.state.presence == Presence::kHere;
     room_of(one) += is_fixed ? 0 : one.record.gpus.size();
+    if (one.is_set_aside()) continue;
     if (one.view.is_settled && !is_fixed) room_of(one) -= one.gpus();
   }
   std::vector<Member*> order;
@@ -236,7 +245,7 @@ void TimeSharer::Settle(std::vector<Member>& members, Time now) {
   std::ranges::stable_sort(
       order, {}, [&](const Member* one) { return one->view.lost > rule.patience ? -one->view.lost : Duration(0); });
   for (Member* one : order) {
-    if (one->view.is_settled || room_of(*one) < one->gpus()) continue;
+    if (one->view.is_settled || one->is_set_aside() || room_of(*one) < one->gpus()) continue;
     if (one->is_on_trial(rule)) {
       if (!one->state.is_displaced()) WakeBy(TrialEnd(one->view, rule, now), now);
       continue;
@@ -254,7 +263,7 @@ void TimeSharer::KeepNodes(const std::vector<Member>& members) {
   std::map<std::string, SchedulerFeed::KeptNode> kept;
   for (const Member& one : members) {
     const bool is_gone = one.state.presence == Presence::kLeaving || one.state.presence == Presence::kAway;
-    if (!one.view.is_settled || !is_gone) continue;
+    if (!one.view.is_settled || !is_gone || one.is_set_aside()) continue;
     SchedulerFeed::KeptNode& node = kept[one.record.node];
     if (node.why.empty()) node.why = TextOf(one.record.id) + ", which is parked, to return to its GPUs";
     node.is_for_all |= one.state.presence == Presence::kAway && std::ranges::any_of(members, [&](const Member& other) {
@@ -318,10 +327,12 @@ void TimeSharer::ReturnAll(std::vector<Member>& members, Time now) {
   for (Member& one : members) {
     const bool may_return = one.record.state == JobState::kRunning && one.record.stop_intent == StopIntent::kNone &&
                             nodes_.DisconnectReason(one.record.node).empty();
-    if (may_return && one.state.presence == Presence::kAway) away.push_back(&one);
+    const bool is_away = one.state.presence == Presence::kAway && one.state.set_aside != SetAside::kUntilPromoted;
+    if (may_return && is_away) away.push_back(&one);
   }
+  const auto is_owed = [](const Member* one) { return one->view.is_settled && !one->is_set_aside(); };
   const auto order = [&](const Member* one) {
-    return std::tuple(!one->view.is_settled, one->view.is_settled ? BudgetLeft(one->view, rule) : Duration(0));
+    return std::tuple(!is_owed(one), is_owed(one) ? BudgetLeft(one->view, rule) : Duration(0));
   };
   std::ranges::stable_sort(away, {}, order);
   // While room is made for a job, idle GPUs stay idle for it: those that have left must not take them back.
@@ -333,10 +344,11 @@ void TimeSharer::ReturnAll(std::vector<Member>& members, Time now) {
       WakeBy(patient, now);
       continue;
     }
+    if (one->is_set_aside() && !feed_.HasRoomAgain(one->record)) continue;
     const GpuSet open = OpenTo(*one, now) - kept[one->record.node];
     const std::optional<GpuSet> gpus = PlaceFor(*one, open);
     if (gpus) Return(one->record, one->state, *gpus, now);
-    else if (one->view.is_settled && MakeRoom(members, *one, open, now)) kept[one->record.node] |= open;
+    else if (is_owed(one) && MakeRoom(members, *one, open, now)) kept[one->record.node] |= open;
   }
 }
 
@@ -442,6 +454,46 @@ void TimeSharer::Park(const Parking& parking, Time now) {
   Leave(jobs_.live().at(parking.job), members_.at(parking.job), parking.newcomer, now);
 }
 
+// --- Trials of sweeps -----------------------------------------------------------------------------------------------
+
+Status TimeSharer::SetAsideUntilPromoted(JobRecord& record, Time now) {
+  const auto at = members_.find(record.id);
+  if (Find(record) == nullptr) return FailedPrecondition("it did not start as a job that can be parked");
+  Displacement& state = at->second;
+  const bool is_steady = record.state == JobState::kRunning && record.stop_intent == StopIntent::kNone;
+  if (!is_steady || state.presence != Presence::kHere)
+    return FailedPrecondition("it was not running on its GPUs at that moment");
+  if (state.has_report && !state.can_park)
+    return FailedPrecondition(state.why.empty() ? "its node cannot park it" : state.why);
+  // Room for another trial must be left. Otherwise none would start, and so none would ever be promoted.
+  const NodeUsage& node = scheduler_.node(IndexOfNode(nodes_, record));
+  const Bytes content = ContentOf(record, state);
+  const Bytes room = node.capacity.memory - node.memory_claimed - record.request.memory;
+  if (content > room)
+    return FailedPrecondition("its GPUs' memory of " + CompactSize(content) + " does not fit into the host memory: " +
+                              CompactSize(std::max(room, Bytes(0))) + " are free beside another trial");
+  state.by = JobId();
+  state.set_aside = SetAside::kUntilPromoted;
+  state.failure.clear();
+  scheduler_.SetDisplaced(record.id, record.gpus, MemoryWithContent(record, state), true);
+  StartLeaving(record, state, "parked by its sweep", now);
+  return {};
+}
+
+void TimeSharer::Promote(JobRecord& record, Time now) {
+  if (!IsSetAside(record)) return;
+  Displacement& state = members_.at(record.id);
+  state.set_aside = SetAside::kPromoted;
+  effects_.Note(record.id, "promoted by its sweep", now);
+  Keep(record, state);
+  effects_.RequestPlan();
+}
+
+bool TimeSharer::IsSetAside(const JobRecord& record) const {
+  const Displacement* state = Find(record);
+  return state != nullptr && state->set_aside == SetAside::kUntilPromoted;
+}
+
 // --- Steps ----------------------------------------------------------------------------------------------------------
 
 void TimeSharer::Command(const JobRecord& record, Displacement& state, Time now) {
@@ -460,13 +512,17 @@ void TimeSharer::Repeat(const JobRecord& record, Displacement& state, const std:
 }
 
 void TimeSharer::Leave(JobRecord& record, Displacement& state, JobId by, Time now) {
-  state.presence = Presence::kLeaving;
   state.by = by;
+  StartLeaving(record, state, "parked for " + TextOf(by), now);
+}
+
+void TimeSharer::StartLeaving(JobRecord& record, Displacement& state, const std::string& why, Time now) {
+  state.presence = Presence::kLeaving;
   state.gpus = record.gpus;
   state.displaced_at = now;
   state.old_why = std::exchange(state.why, "");
   WakeBy(now + LeavesWithin(record, state), now);
-  record.reason = "parked for " + TextOf(by);
+  record.reason = why;
   effects_.Note(record.id, record.reason, now);
   effects_.Persist(record);
   Keep(record, state);
@@ -492,6 +548,7 @@ void TimeSharer::EndLoss(JobRecord& record, Displacement& state, Time now) {
   state.lost_settled = view.lost_settled;
   state.displaced_at = kNoTime;
   state.presence = Presence::kHere;
+  state.set_aside = SetAside::kNo;
   state.repeats_at = kNoTime;
   if (record.state == JobState::kRunning) record.reason = record.start_reason;
   effects_.Persist(record);
@@ -503,6 +560,7 @@ void TimeSharer::EndLoss(JobRecord& record, Displacement& state, Time now) {
 void TimeSharer::Stay(JobRecord& record, Displacement& state, const std::string& why, Time now) {
   scheduler_.SetDisplaced(record.id, record.gpus, record.request.memory, false);
   state.rests_until = now + kRestAfterFailure;
+  state.failure = why;
   effects_.Note(record.id, "keeps its GPUs: it could not be parked: " + why, now);
   EndLoss(record, state, now);
 }
@@ -510,6 +568,7 @@ void TimeSharer::Stay(JobRecord& record, Displacement& state, const std::string&
 // Whether it was parked meanwhile is not known. So it is told to return to the GPUs that it has.
 void TimeSharer::StopLeaving(JobRecord& record, Displacement& state, const std::string& why, Time now) {
   effects_.Note(record.id, "keeps its GPUs: it could not be parked: " + why, now);
+  state.failure = why;
   state.rests_when_back = true;
   budgets_.CountUsage(record, now);
   Return(record, state, record.gpus, now);
@@ -523,6 +582,7 @@ void TimeSharer::GoAway(JobRecord& record, Displacement& state, Time now) {
   MeasureAnew(record.progress);
   state.repeats_at = kNoTime;
   scheduler_.SetDisplaced(record.id, {}, MemoryWithContent(record, state), true);
+  if (state.set_aside != SetAside::kNo) feed_.SetAside(record.id, true);
   // Its node enforces none while it has no GPUs (LimitOnNode).
   if (record.time_limit > Duration(0)) {
     scheduler_.SetKnownEnd(record.id, kNever);
@@ -544,6 +604,8 @@ void TimeSharer::Return(JobRecord& record, Displacement& state, GpuSet gpus, Tim
   record.gpu_model = nodes_.ModelOf(record);
   // Its content stays in the host's memory until it is back.
   scheduler_.SetDisplaced(record.id, gpus, MemoryWithContent(record, state), false);
+  feed_.SetAside(record.id, false);
+  state.set_aside = SetAside::kNo;
   ExtendLimit(record, state, now);
   effects_.Note(record.id, "returns to " + GpusText(gpus), now);
   effects_.Persist(record);

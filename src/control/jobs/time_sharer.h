@@ -8,10 +8,14 @@
 //   kHere --Park--> kLeaving --node: away--> kAway --Return--> kReturning --node: here--> kHere
 //             kLeaving --node: failed--> kHere                kReturning --node: failed--> tried again
 //
+// A sweep parks its paused trials in the same way (SetAside), also while time-sharing is off: they leave their GPUs for
+// no particular job, and return only when the sweep has promoted them.
+//
 // Every report of a node that contradicts this state is answered with the command that restores it. So commands may be
 // lost with a daemon, an agent or a keeper: all of them report again.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,6 +41,18 @@ class TimeSharer {
   bool LoadSetting(const std::string& key, const std::string& text);
   /// Restores the state of a running job after a restart. Call it when the job was loaded and is in the scheduler.
   void Restore(const JobRecord& record);
+
+  /// Sets which jobs are trials that their sweep may set aside. They can be parked also while time-sharing is off.
+  void SetMaySetAside(std::function<bool(const JobRecord&)> may_set_aside) {
+    may_set_aside_ = std::move(may_set_aside);
+  }
+  /// Parks a running trial until it is promoted. Fails with the reason, one clause, if that is known to be impossible
+  /// now. If it turns out to be impossible later, IsSetAside becomes false, and Displacement::failure says why.
+  Status SetAsideUntilPromoted(JobRecord& record, Time now);
+  /// Lets it return when GPUs of its node are idle. Has no effect on other jobs.
+  void Promote(JobRecord& record, Time now);
+  /// Returns true if the job is parked, or being parked, until it is promoted.
+  bool IsSetAside(const JobRecord& record) const;
 
   /// Call this when the job starts. Returns true if it may be parked later (LaunchCommand::is_parkable).
   bool NoteStart(JobRecord& record, Time now);
@@ -66,6 +82,7 @@ class TimeSharer {
     time_sharing::JobView view;
 
     int gpus() const { return view.gpus; }
+    bool is_set_aside() const { return state.set_aside != SetAside::kNo; }
     bool is_on_trial(const time_sharing::Options& options) const { return view.ran * view.gpus < options.trial; }
   };
 
@@ -93,6 +110,8 @@ class TimeSharer {
   std::string TextOf(JobId job) const;
 
   void Leave(JobRecord& record, Displacement& state, JobId by, Time now);
+  /// `why`: the reason that users see, such as "parked for job 17 of ada".
+  void StartLeaving(JobRecord& record, Displacement& state, const std::string& why, Time now);
   void Stay(JobRecord& record, Displacement& state, const std::string& why, Time now);
   void StopLeaving(JobRecord& record, Displacement& state, const std::string& why, Time now);
   void GoAway(JobRecord& record, Displacement& state, Time now);
@@ -113,6 +132,7 @@ class TimeSharer {
   NodeTable& nodes_;
   BudgetTracker& budgets_;
   SchedulerFeed& feed_;
+  std::function<bool(const JobRecord&)> may_set_aside_;
   std::map<JobId, Displacement> members_;
   Time next_change_ = kNever;
 };

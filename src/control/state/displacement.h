@@ -18,11 +18,21 @@ namespace divvy {
 
 inline constexpr std::string_view kDisplacementPrefix = "displacement.";
 
+/// Whether a run is parked because it is a paused trial of a sweep, and not for a newcomer. Such a run is not owed
+/// anything: the contract of time-sharing does not apply while it is parked. Stored as numbers: add new values at the
+/// end.
+enum class SetAside {
+  kNo,
+  kUntilPromoted,  // It does not return.
+  kPromoted,       // It returns when GPUs of its node are idle.
+};
+
 /// The record has its GPUs unless the presence is kAway.
 struct Displacement {
   std::uint32_t attempt = 0;  // The run that it belongs to.
   Presence presence = Presence::kHere;
-  JobId by;                     // The job that it was parked for last. Not set: never.
+  SetAside set_aside = SetAside::kNo;
+  JobId by;                     // The job that it was parked for last. Not set: never, or it was set aside.
   GpuSet gpus;                  // The GPUs that it has, or had before it was parked.
   Time displaced_at = kNoTime;  // When it was told to leave. kNoTime: it has its GPUs.
   Time here_since = kNoTime;    // When it started, or returned last.
@@ -37,6 +47,7 @@ struct Displacement {
   std::string old_why;         // `why` when it was told to leave.
   Time rests_until = kNoTime;  // After it could not be parked, the next attempt is made then.
   bool rests_when_back = false;
+  std::string failure;          // Why the last attempt to park it was given up.
   Time commanded_at = kNoTime;  // When the last command was sent.
   Time repeats_at = kNoTime;    // After a command failed, it is sent again then.
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,7 @@ struct Sweep {
   std::string name;
   sweep::Halving halving;
   std::map<std::uint32_t, SweepTrial> trials;  // By ordinal.
+  std::set<std::uint32_t> parked;              // Paused trials whose runs were parked. Not stored: see Sweeps::Restore.
   std::string note;                            // Why it ended, or a problem of all its trials.
   bool is_dirty = true;                        // Sweeps::Follow has something to do.
 

@@ -128,7 +128,7 @@ class SweepReader {
   }
 
   void ReadEarlyTerminate(Fields& fields) {
-    static constexpr KeyList<6> kKeys = {"type", "min_iter", "max_iter", "eta", "s", "strict"};
+    static constexpr KeyList<7> kKeys = {"type", "min_iter", "max_iter", "eta", "s", "strict", "park_losers"};
     static constexpr KeyList<3> kTypes = {"asha", "asha_promotion", "hyperband"};
     const auto node = fields.Get("early_terminate");
     if (!node) return;
@@ -139,6 +139,7 @@ class SweepReader {
     halving.min = rule.Number("min_iter").value_or(1);
     halving.max = rule.Number("max_iter").value_or(0);
     halving.eta = rule.Whole("eta", 3, 2, 1000);
+    plan_.rule.parks_losers = rule.Truth("park_losers", false);
     // The hyperband of Weights & Biases stops each run by itself at its rungs.
     const bool has_brackets = rule.Get("s").has_value();
     if (type != "hyperband" || (halving.max > 0 && !has_brackets)) return;

@@ -70,6 +70,10 @@ Result<Values> ResolveParameters(const ValohaiStep& step, const ExecutionRequest
     if (!is_known) return InvalidArgument(who + ": there is no parameter " + Quoted(name));
   }
   for (const ValohaiParameter& parameter : step.parameters) {
+    if (const auto varied = request.varied.find(parameter.name); varied != request.varied.end()) {
+      out[parameter.name] = {varied->second};
+      continue;
+    }
     auto given = request.parameters.find(parameter.name);
     std::vector<std::string> values;
     if (given != request.parameters.end()) values = given->second;
@@ -178,6 +182,9 @@ std::string JsonValue(const ValohaiParameter& parameter, const std::string& valu
     std::string text = ToLower(value);
     return text == "true" || text == "yes" || text == "on" || text == "1" ? "true" : "false";
   }
+  // A number of which only the place is known (ExecutionRequest::varied).
+  const bool is_number = parameter.type == ValohaiType::kInteger || parameter.type == ValohaiType::kFloat;
+  if (is_number && value == "{" + parameter.name + "}") return value;
   if (parameter.type == ValohaiType::kInteger) {
     if (auto number = ParseInteger(value)) return std::to_string(*number);
   }
@@ -278,7 +285,7 @@ std::string ExecutionJson(const ExecutionRequest& request, const JobSpec& spec, 
   auto add = [&](std::string_view key, const std::string& json) {
     out += (out.size() > 1 ? ", \"valohai." : "\"valohai.") + std::string(key) + "\": " + json;
   };
-  add("execution-id", JsonText(spec.labels.at("valohai.execution")));
+  add("execution-id", JsonText(request.varied.empty() ? spec.labels.at("valohai.execution") : "@EXECUTION@"));
   add("execution-counter", "@COUNTER@");
   add("execution-step", JsonText(spec.name));
   add("execution-image", JsonText(image));
@@ -351,6 +358,7 @@ Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view st
   if (!request.tags.empty()) spec.labels["valohai.tags"] = Join(request.tags, ",");
 
   ExecutionScript script;
+  script.is_of_array = !request.varied.empty();
   for (const std::string& command : step->commands) {
     script.commands.push_back(FillValohaiCommand(command, *step, values));
     if (script.commands.back().find('\0') != std::string::npos)

@@ -168,6 +168,10 @@ struct ExecutionRequest {
   std::string execution_id;  // A UUID. Empty: derived from `around.now`.
   std::string task_id;       // The task that this execution belongs to.
   int default_gpus = 1;      // Used without VH_GPUS: 1 on a machine with GPUs.
+  /// For the sweep of a task: the parameters whose values differ between its executions, and the text that takes the
+  /// place of each value. `root` and `execution_id` are then those of the task. The job's script derives the
+  /// execution's own from its number: root/N, and the UUID with N + 1 in its last group.
+  std::map<std::string, std::string> varied;
 };
 
 /// Finds a step by its exact name, else by a unique prefix or a unique part of its name.
@@ -182,6 +186,16 @@ Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view st
 /// They share a group, whose limit is the task's batch size. Random draws depend only on the task's seed.
 Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string_view task,
                                       const ExecutionRequest& request, const ParseContext& around);
+
+/// Turns the executions of MakeTask into one job array, which is a sweep (sweep/sweep_rule.h). It compares the task's
+/// optimization-target-metric. The maximum number of executions at once is the task's batch size. Fails if the
+/// executions differ in a way that an array cannot express, such as in a flag; the error names it. They then run as
+/// separate jobs.
+Result<JobSpec> MakeTaskSweep(const ValohaiProject& project, std::string_view task, const ExecutionRequest& request,
+                              const ParseContext& around);
+
+/// Returns the UUID of a task's execution: that of the task, with `index` + 1 as its last group.
+std::string ExecutionOfTask(const std::string& task_id, std::size_t index);
 
 /// Fills {parameters}, {parameter:NAME}, {parameter-value:NAME} and {source-path} in the command; other braces stay.
 /// `values` has the parameters with a value.

@@ -22,6 +22,14 @@ constexpr std::string_view kPrologue =
     "    vh_fail \"cannot write $VH_CONFIG_DIR/$1.json\"\n"
     "}\n";
 
+constexpr std::string_view kOwnEnvironment =
+    "vh_root=${VH_CONFIG_DIR%/config}/${DIVVY_ARRAY_INDEX:-0}\n"
+    "VH_CONFIG_DIR=$vh_root/config VH_INPUTS_DIR=$vh_root/inputs VH_OUTPUTS_DIR=$vh_root/outputs\n"
+    "VH_EXECUTION_ID=${VH_EXECUTION_ID%-*}-$(printf %012x \"$((${DIVVY_ARRAY_INDEX:-0} + 1))\")\n"
+    "VH_JOB_ID=exec-$VH_EXECUTION_ID\n"
+    "export VH_CONFIG_DIR VH_INPUTS_DIR VH_OUTPUTS_DIR VH_EXECUTION_ID VH_JOB_ID\n"
+    "unset vh_root\n";
+
 constexpr std::string_view kInputFunctions =
     "vh_link() {\n"
     "  [ -e \"$1\" ] || vh_fail \"the input file $1 does not exist\"\n"
@@ -51,12 +59,18 @@ bool IsShell(std::string_view interpreter_line) {
   return false;
 }
 
-/// Puts the text in single quotes for the shell, but lets the shell expand @COUNTER@.
+/// Puts the text in single quotes for the shell, but lets the shell expand @COUNTER@ and @EXECUTION@, each once.
 std::string QuoteConfiguration(std::string_view text) {
-  static constexpr std::string_view kCounter = "@COUNTER@";
-  auto at = text.find(kCounter);
-  if (at == std::string_view::npos) return ShellQuote(text);
-  return ShellQuote(text.substr(0, at)) + "\"${DIVVY_JOB_ID:-0}\"" + ShellQuote(text.substr(at + kCounter.size()));
+  static constexpr std::pair<std::string_view, std::string_view> kMarks[] = {{"@EXECUTION@", "\"${VH_EXECUTION_ID}\""},
+                                                                             {"@COUNTER@", "\"${DIVVY_JOB_ID:-0}\""}};
+  std::string out;
+  for (const auto& [mark, expansion] : kMarks) {
+    const auto at = text.find(mark);
+    if (at == std::string_view::npos) continue;
+    out += ShellQuote(text.substr(0, at)) + std::string(expansion);
+    text.remove_prefix(at + mark.size());
+  }
+  return text.empty() ? out : out + ShellQuote(text);
 }
 
 void AppendInputs(const std::vector<StagedInput>& inputs, std::string& out) {
@@ -127,7 +141,9 @@ std::string RenderScript(const ExecutionScript& script) {
       commands.front() = end == std::string::npos ? "" : commands.front().substr(end + 1);
     }
   }
-  std::string out = interpreter + "\n" + std::string(kPrologue);
+  std::string out = interpreter + "\n";
+  if (script.is_of_array) out += kOwnEnvironment;
+  out += kPrologue;
   for (const auto& [name, json] : script.configuration) {
     out += "vh_config " + ShellQuote(name) + " " + QuoteConfiguration(json) + "\n";
   }

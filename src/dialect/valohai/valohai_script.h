@@ -21,9 +21,12 @@ struct StagedInput {
 struct ExecutionScript {
   std::vector<std::string> commands;  // With parameters filled in.
   /// Name without suffix -> JSON, written to NAME.json and, because JSON is valid YAML, to NAME.yaml. "@COUNTER@" in a
-  /// text is replaced at run time by the job's number, which is unknown before the submission.
+  /// text is replaced at run time by the job's number, which is unknown before the submission, and "@EXECUTION@" by
+  /// the execution's UUID.
   std::vector<std::pair<std::string, std::string>> configuration;
   std::vector<StagedInput> inputs;
+  /// The job is an array. Its environment is that of the whole task, so each element changes it to its own.
+  bool is_of_array = false;
 };
 
 /// Requires VH_CONFIG_DIR, VH_INPUTS_DIR and VH_OUTPUTS_DIR in the environment. A "#!" in the first command stays the

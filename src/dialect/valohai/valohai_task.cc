@@ -1,4 +1,5 @@
-// A task's executions: one for each element of its grid, random draws or sets.
+// A task's executions: one for each element of its grid, random draws or sets. They are jobs of their own, or, if their
+// parameters allow it, the elements of one array, which is a sweep.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,6 +8,7 @@
 #include "base/text.h"
 #include "dialect/valohai/valohai.h"
 #include "sweep/draws.h"
+#include "sweep/sweep_rule.h"
 
 namespace divvy::dialect {
 namespace {
@@ -68,35 +70,91 @@ std::vector<Set> GridSets(const ValohaiTask& task) {
   return sets;
 }
 
-}  // namespace
-
-Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string_view task_name,
-                                      const ExecutionRequest& request, const ParseContext& around) {
-  DIVVY_TRY(const ValohaiTask* task, FindValohaiTask(project, task_name));
-  std::string who = project.path + ": task '" + task->name + "': ";
-  if (task->type == "distributed") {
+/// The parameter values of each execution of the task.
+Result<std::vector<Set>> SetsOf(const ValohaiTask& task, const std::string& who) {
+  if (task.type == "distributed") {
     return FailedPrecondition(who +
                               "a distributed task needs executions that start together on several nodes; run the "
                               "step on one node with VH_GPUS instead");
   }
-  bool is_manual = task->type == "manual_search" || task->parameters.empty();
-  if (is_manual && task->parameter_sets.empty()) return InvalidArgument(who + "manual_search needs 'parameter-sets'");
-  bool is_random = task->type == "random_search" || task->type == "bayesian_tpe";
-  std::vector<Set> sets = is_manual ? task->parameter_sets : is_random ? RandomSets(*task) : GridSets(*task);
+  bool is_manual = task.type == "manual_search" || task.parameters.empty();
+  if (is_manual && task.parameter_sets.empty()) return InvalidArgument(who + "manual_search needs 'parameter-sets'");
+  bool is_random = task.type == "random_search" || task.type == "bayesian_tpe";
+  std::vector<Set> sets = is_manual ? task.parameter_sets : is_random ? RandomSets(task) : GridSets(task);
   if (sets.size() > kMaxExecutions) {
     return LimitExceeded(who +
                          "makes more than 10000 executions; use fewer values, or random_search with execution-count");
   }
+  return sets;
+}
+
+int MostAtOnce(const ValohaiTask& task) {
+  const bool has_both = task.batch_size > 0 && task.queued_at_most > 0;
+  return has_both ? std::min(task.batch_size, task.queued_at_most) : std::max(task.batch_size, task.queued_at_most);
+}
+
+void AddTaskNotes(const ValohaiTask& task, JobSpec& spec) {
+  if (task.type == "bayesian_tpe")
+    spec.notes.push_back("bayesian_tpe: values are drawn at random, without an optimiser");
+  if (!task.stop_condition.empty()) spec.notes.push_back("stop-condition is not supported");
+  if (!task.on_child_error.empty() && task.on_child_error != "continue-and-complete") {
+    spec.notes.push_back("on-child-error: the other executions continue when one fails");
+  }
+}
+
+/// Returns whether the value means the same wherever it takes the place of {NAME} in a script: in single quotes of the
+/// shell, between double quotes of JSON, or, for a number, as a value of JSON.
+bool IsPlainValue(std::string_view value, ValohaiType type) {
+  if (type == ValohaiType::kFlag) return false;
+  if (type == ValohaiType::kString) {
+    return std::ranges::all_of(value, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             std::string_view(" _-+.,:;/=@%").find(c) != std::string_view::npos;
+    });
+  }
+  std::string_view digits = value.substr(value.starts_with('-') ? 1 : 0);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const bool has_extra_zero = digits.size() > 1 && digits[0] == '0' && is_digit(digits[1]);
+  const bool is_bare = !digits.empty() && is_digit(digits.front()) && is_digit(digits.back()) && !has_extra_zero;
+  return is_bare && digits.find(".e") == std::string_view::npos && digits.find(".E") == std::string_view::npos &&
+         ParseNumber(value).has_value() && digits.find_first_not_of("0123456789.eE+-") == std::string_view::npos;
+}
+
+/// Returns why the parameter cannot be a column of an array; empty if it can.
+std::string WhyNoColumn(const ValohaiStep& step, const std::string& name, const std::vector<Set>& sets) {
+  JobSpec scratch;
+  if (!ParseParameter(name + "=1", scratch)) return "its name is not allowed for a parameter of an array";
+  const auto parameter = std::ranges::find(step.parameters, name, &ValohaiParameter::name);
+  if (parameter == step.parameters.end()) return "the step has no such parameter";
+  if (parameter->type == ValohaiType::kFlag) return "it is a flag";
+  for (const Set& set : sets) {
+    const auto value = set.find(name);
+    if (value == set.end()) return "some parameter sets do not have it";
+    if (!IsPlainValue(value->second, parameter->type))
+      return "its value '" + OneLine(value->second.substr(0, 64)) + "' needs quotes";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string ExecutionOfTask(const std::string& task_id, std::size_t index) {
+  std::array<char, 17> last{};
+  std::snprintf(last.data(), last.size(), "%012zx", index + 1);
+  return task_id.substr(0, task_id.rfind('-') + 1) + last.data();
+}
+
+Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string_view task_name,
+                                      const ExecutionRequest& request, const ParseContext& around) {
+  DIVVY_TRY(const ValohaiTask* task, FindValohaiTask(project, task_name));
+  DIVVY_TRY(const std::vector<Set> sets, SetsOf(*task, project.path + ": task '" + task->name + "': "));
   std::vector<JobSpec> out;
   for (std::size_t i = 0; i < sets.size(); ++i) {
     ExecutionRequest one = request;
     for (const auto& [name, value] : sets[i]) one.parameters[name] = {value};
     if (!one.root.empty()) one.root += "/" + std::to_string(i);
     if (!one.execution_id.empty()) {
-      // The last of a UUID's five groups distinguishes the executions of a task.
-      std::array<char, 17> last{};
-      std::snprintf(last.data(), last.size(), "%012zx", i + 1);
-      one.execution_id = one.execution_id.substr(0, one.execution_id.rfind('-') + 1) + last.data();
+      one.execution_id = ExecutionOfTask(one.execution_id, i);
       if (one.task_id.empty()) one.task_id = request.execution_id;
     }
     if (one.title.empty()) {
@@ -104,23 +162,61 @@ Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string
       for (const auto& [name, value] : sets[i]) one.title += " " + name + "=" + value;
     }
     DIVVY_TRY(JobSpec spec, MakeExecution(project, task->step, one, around));
-    int cap = task->batch_size;
-    if (task->queued_at_most > 0 && (cap == 0 || task->queued_at_most < cap)) cap = task->queued_at_most;
     spec.group = "task-" + (request.execution_id.empty() ? task->name : request.execution_id);
-    spec.group_limit = cap;
-    if (i == 0) {
-      if (task->type == "bayesian_tpe")
-        spec.notes.push_back("bayesian_tpe: values are drawn at random, without an optimiser");
-      if (!task->stop_condition.empty()) spec.notes.push_back("stop-condition is not supported");
-      if (!task->on_child_error.empty() && task->on_child_error != "continue-and-complete") {
-        spec.notes.push_back("on-child-error: the other executions continue when one fails");
-      }
-    } else {
-      spec.notes.clear();  // The first execution already has these notes.
-    }
+    spec.group_limit = MostAtOnce(*task);
+    if (i == 0) AddTaskNotes(*task, spec);
+    else spec.notes.clear();  // The first execution already has these notes.
     out.push_back(std::move(spec));
   }
   return out;
+}
+
+Result<JobSpec> MakeTaskSweep(const ValohaiProject& project, std::string_view task_name,
+                              const ExecutionRequest& request, const ParseContext& around) {
+  DIVVY_TRY(const ValohaiTask* task, FindValohaiTask(project, task_name));
+  const std::string who = project.path + ": task '" + task->name + "': ";
+  DIVVY_TRY(const std::vector<Set> sets, SetsOf(*task, who));
+  DIVVY_TRY(const ValohaiStep* step, FindValohaiStep(project, task->step));
+  std::vector<Parameter> columns;
+  ExecutionRequest whole = request;
+  std::string values;
+  for (const auto& [name, first] : sets.front()) {
+    if (const std::string why = WhyNoColumn(*step, name, sets); !why.empty())
+      return FailedPrecondition(who + "parameter '" + name + "': " + why);
+    columns.push_back({name, {}, 0});
+    for (const Set& set : sets) columns.back().values.push_back(set.at(name));
+    whole.varied[name] = "VH_VARIED";
+    values += " " + name + "={" + name + "}";
+  }
+  if (std::ranges::any_of(sets, [&](const Set& set) { return set.size() != columns.size(); }))
+    return FailedPrecondition(who + "some parameter sets have other parameters");
+  if (whole.task_id.empty()) whole.task_id = request.execution_id;
+  if (whole.title.empty()) whole.title = task->name;
+  // Braces that belong to the step must not be filled with values of the sweep.
+  DIVVY_TRY(const JobSpec without, MakeExecution(project, task->step, whole, around));
+  for (auto& [name, text] : whole.varied) {
+    if (without.script.find("{" + name + "}") != std::string::npos)
+      return FailedPrecondition(who + "the step contains '{" + name + "}', which an array would replace");
+    text = "{" + name + "}";
+  }
+  if (request.title.empty()) whole.title = task->name + values;
+  DIVVY_TRY(JobSpec spec, MakeExecution(project, task->step, whole, around));
+  for (const auto& [name, text] : whole.varied) {
+    if (spec.script.find("$" + text) != std::string::npos)
+      return FailedPrecondition(who + "the step passes parameter '" + name + "' after a '$'");
+  }
+  spec.comment = request.title;
+  spec.parameters = std::move(columns);
+  spec.group = "task-" + (request.execution_id.empty() ? task->name : request.execution_id);
+  AddTaskNotes(*task, spec);
+  sweep::SweepRule rule;
+  rule.metric = task->target_metric;
+  rule.goal = sweep::Goal::kMaximize;
+  rule.parallel = MostAtOnce(*task);
+  rule.method = task->type;
+  DIVVY_CHECK(sweep::CheckRule(rule));
+  spec.labels[std::string(sweep::kRuleLabel)] = sweep::FormatRule(rule);
+  return spec;
 }
 
 }  // namespace divvy::dialect

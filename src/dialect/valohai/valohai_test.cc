@@ -1,8 +1,14 @@
 #include "dialect/valohai/valohai.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "sweep/sweep_rule.h"
 
 namespace divvy::dialect {
 namespace valohai_test {
@@ -276,6 +282,135 @@ TEST(ValohaiTask, RandomSearchIsDeterministicAndStaysWithinBounds) {
     EXPECT_TRUE(text_i.starts_with("{\"lr\": 1.")) << text_i;
   }
   EXPECT_NE((*first)[0].labels["valohai.parameters"], (*first)[1].labels["valohai.parameters"]);
+}
+
+class ValohaiTaskSweep : public ::testing::Test {
+ protected:
+  /// A task of this step, whose parameters are lr and opt.
+  void Read(const std::string& task, const std::string& command = "python train.py {parameters}") {
+    const std::string text =
+        "- step:\n    name: train\n    image: i\n    command:\n      - " + command +
+        "\n    parameters:\n      - {name: lr, type: float, default: 1}\n      - {name: opt, default: adam}\n"
+        "      - {name: fast, type: flag}\n- task:\n    name: search\n    step: train\n" +
+        task;
+    auto project = ParseValohaiYaml(text, "valohai.yaml");
+    ASSERT_TRUE(project) << project.error().message;
+    project_ = *project;
+    request_.root = "/data/t";
+    request_.execution_id = "11111111-2222-4333-8444-555555555555";
+  }
+  Result<JobSpec> Make() { return MakeTaskSweep(project_, "search", request_, Around()); }
+  std::string Refusal() {
+    const auto made = Make();
+    return made ? "" : made.error().message;
+  }
+  /// The script of an execution, as its node fills it.
+  static std::string ScriptOf(const JobSpec& spec, std::uint64_t ordinal) {
+    return FillParameters(spec.script, ElementAt(spec, ordinal).parameters);
+  }
+
+  static constexpr const char* kGrid =
+      "    type: grid_search\n    execution-batch-size: 2\n    optimization-target-metric: accuracy\n    parameters:\n"
+      "      - {name: lr, style: logspace, rules: {start: -2, end: -1, count: 2}}\n"
+      "      - {name: opt, style: multiple, rules: {items: [adam, sgd]}}\n";
+  ValohaiProject project_;
+  ExecutionRequest request_;
+};
+
+TEST_F(ValohaiTaskSweep, ATaskIsOneArrayWithTheMetricAndTheBatchSize) {
+  Read(kGrid);
+  const auto spec = Make();
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(*ElementCount(*spec), 4u);
+  EXPECT_EQ(ElementAt(*spec, 2).parameters, (std::map<std::string, std::string>{{"lr", "0.1"}, {"opt", "adam"}}));
+  const auto rule = sweep::ParseRule(spec->labels.at(std::string(sweep::kRuleLabel)));
+  ASSERT_TRUE(rule) << rule.error().message;
+  EXPECT_EQ(rule->metric, "accuracy");
+  EXPECT_EQ(rule->goal, sweep::Goal::kMaximize);
+  EXPECT_EQ(rule->parallel, 2);
+  EXPECT_EQ(rule->method, "grid_search");
+  EXPECT_EQ(spec->group, "task-11111111-2222-4333-8444-555555555555");
+}
+
+TEST_F(ValohaiTaskSweep, EachExecutionHasTheCommandsAndParametersThatASeparateJobWouldHave) {
+  Read(kGrid);
+  const auto spec = Make();
+  const auto jobs = MakeTask(project_, "search", request_, Around());
+  ASSERT_TRUE(spec && jobs);
+  ASSERT_EQ(jobs->size(), 4u);
+  for (std::uint64_t i = 0; i < jobs->size(); ++i) {
+    const std::string script = ScriptOf(*spec, i);
+    const std::string& lr = ElementAt(*spec, i).parameters.at("lr");
+    const std::string& opt = ElementAt(*spec, i).parameters.at("opt");
+    EXPECT_TRUE(Holds((*jobs)[i].script, "train.py --lr=" + lr + " --opt=" + opt)) << (*jobs)[i].script;
+    EXPECT_TRUE(Holds(script, "train.py '--lr=" + lr + "' '--opt=" + opt + "'")) << script;
+    const std::string json = "vh_config parameters '" + (*jobs)[i].labels.at("valohai.parameters") + "'\n";
+    EXPECT_TRUE(Holds(script, json)) << script;
+    EXPECT_TRUE(Holds(script, "\"valohai.execution-title\": \"search lr=" + lr + " opt=" + opt + "\""));
+    EXPECT_EQ(ExecutionOfTask(spec->labels.at("valohai.execution"), i), (*jobs)[i].labels.at("valohai.execution"));
+  }
+}
+
+TEST_F(ValohaiTaskSweep, AnExecutionFindsItsOwnFolderAndIdentity) {
+  Read(kGrid, "echo \"$VH_OUTPUTS_DIR $VH_EXECUTION_ID\"; cat \"$VH_CONFIG_DIR/execution.json\"");
+  const auto spec = Make();
+  ASSERT_TRUE(spec) << spec.error().message;
+  const auto folder = std::filesystem::temp_directory_path() / ("task-sweep-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "script") << ScriptOf(*spec, 2);
+  const std::string command =
+      "cd " + folder.string() +
+      " && DIVVY_ARRAY_INDEX=2 DIVVY_JOB_ID=15 VH_CONFIG_DIR=t/config VH_INPUTS_DIR=t/inputs "
+      "VH_OUTPUTS_DIR=t/outputs VH_EXECUTION_ID=11111111-2222-4333-8444-555555555555 bash script";
+  std::string output;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  char part[4096];
+  while (std::fgets(part, sizeof part, pipe) != nullptr) output += part;
+  EXPECT_EQ(::pclose(pipe), 0);
+  EXPECT_TRUE(output.starts_with("t/2/outputs 11111111-2222-4333-8444-000000000003\n")) << output;
+  EXPECT_TRUE(Holds(output, "\"valohai.execution-id\": \"11111111-2222-4333-8444-000000000003\"")) << output;
+  EXPECT_TRUE(Holds(output, "\"valohai.execution-counter\": 15")) << output;
+  EXPECT_TRUE(std::filesystem::exists(folder / "t/2/outputs"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "t/config"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(ValohaiTaskSweep, RandomManualAndBayesianTasksAreSweepsToo) {
+  const std::string random =
+      "    execution-count: 5\n    parameters:\n      - {name: lr, style: random, rules: {min: 1, max: 2, seed: 7}}\n";
+  for (const char* type : {"random_search", "bayesian_tpe", "Bayesian"}) {
+    Read("    type: " + std::string(type) + "\n" + random);
+    const auto spec = Make();
+    ASSERT_TRUE(spec) << spec.error().message;
+    EXPECT_EQ(*ElementCount(*spec), 5u);
+    const auto is_about_draws = [](const std::string& note) {
+      return note.starts_with("bayesian_tpe: values are drawn");
+    };
+    EXPECT_EQ(std::ranges::count_if(spec->notes, is_about_draws), std::string(type) == "random_search" ? 0 : 1);
+  }
+  Read("    type: manual_search\n    parameter-sets:\n      - {lr: 0.1, opt: a}\n      - {lr: 0.2, opt: b}\n");
+  const auto spec = Make();
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(ElementAt(*spec, 1).parameters, (std::map<std::string, std::string>{{"lr", "0.2"}, {"opt", "b"}}));
+}
+
+TEST_F(ValohaiTaskSweep, WhatAnArrayCannotExpressStaysSeparateJobs) {
+  const auto manual = [](const std::string& sets) {
+    return "    type: manual_search\n    parameter-sets: [" + sets + "]\n";
+  };
+  Read(manual("{fast: true}, {fast: false}"));
+  EXPECT_TRUE(Holds(Refusal(), "parameter 'fast': it is a flag")) << Refusal();
+  Read(manual("{opt: \"it's\"}"));
+  EXPECT_TRUE(Holds(Refusal(), "parameter 'opt': its value 'it's' needs quotes")) << Refusal();
+  Read(manual("{lr: .5}"));
+  EXPECT_TRUE(Holds(Refusal(), "parameter 'lr': its value '.5' needs quotes")) << Refusal();
+  Read(manual("{lr: 1, opt: a}, {lr: 2}"));
+  EXPECT_TRUE(Holds(Refusal(), "parameter 'opt': some parameter sets do not have it")) << Refusal();
+  Read(manual("{lr: 1}, {lr: 2, opt: a}"));
+  EXPECT_TRUE(Holds(Refusal(), "some parameter sets have other parameters")) << Refusal();
+  Read(manual("{lr: 1}"), "\"python -c 'print(f\\\"{lr}\\\")' {parameters}\"");
+  EXPECT_TRUE(Holds(Refusal(), "the step contains '{lr}', which an array would replace")) << Refusal();
 }
 
 TEST(ValohaiTask, LogspaceReachesBothEnds) {

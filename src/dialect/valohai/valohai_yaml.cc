@@ -303,6 +303,7 @@ ValohaiTask ReadTask(Problems& problems, const YAML::Node& node) {
   // Ignore case and dashes: "Grid-Search".
   std::replace(type.begin(), type.end(), '-', '_');
   std::replace(type.begin(), type.end(), ' ', '_');
+  if (type == "bayesian") type = "bayesian_tpe";
   if (std::find(kTypes.begin(), kTypes.end(), type) == kTypes.end()) {
     fields.Complain(*fields.Get("type"), "type is " + Quoted(type) + Fields::NearestOf(type, kTypes));
   } else {

@@ -26,12 +26,14 @@ struct SweepView {
   double min_iter = 0;
   double max_iter = 0;  // 0: unknown.
   std::int64_t eta = 0;
+  bool park_losers = false;
   std::int64_t parallel = 0;  // 0: as many as fit.
   std::int64_t trials = 0;
   // How many trials are in which state.
   std::int64_t waiting = 0;
   std::int64_t running = 0;
   std::int64_t paused = 0;
+  std::int64_t parked = 0;   // The part of `paused` that is parked in host memory.
   std::int64_t stopped = 0;  // By the sweep.
   std::int64_t ended = 0;
   std::int64_t wanted = 0;  // How many trials need parameters now (divvy sweep tell).
@@ -43,7 +45,7 @@ struct SweepView {
 struct SweepTrialView {
   JobId id;
   std::int64_t trial = 0;
-  std::string state;  // "waiting", "running", "paused", "stopped"; how it ended: "succeeded", "failed", ...
+  std::string state;  // "waiting", "running", "paused", "parked", "stopped"; how it ended: "succeeded", "failed", ...
   std::map<std::string, std::string> parameters;
   std::optional<double> best;  // The metric; `best_at` is the resource then.
   double best_at = 0;

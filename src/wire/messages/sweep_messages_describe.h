@@ -9,8 +9,8 @@ namespace divvy::wire {
 
 BOOST_DESCRIBE_STRUCT(SweepView, (),
                       (id, name, user, state, method, metric, goal, resource, target, early_terminate, min_iter,
-                       max_iter, eta, parallel, trials, waiting, running, paused, stopped, ended, wanted, best_trial,
-                       best, note))
+                       max_iter, eta, park_losers, parallel, trials, waiting, running, paused, parked, stopped, ended,
+                       wanted, best_trial, best, note))
 BOOST_DESCRIBE_STRUCT(SweepTrialView, (), (id, trial, state, parameters, best, best_at, last, last_at, rungs, note))
 BOOST_DESCRIBE_STRUCT(SweepDetail, (SweepView), (parameters, list))
 BOOST_DESCRIBE_STRUCT(SweepTell, (), (parameters))

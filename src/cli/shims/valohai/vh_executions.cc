@@ -53,7 +53,7 @@ Result<std::string> RootOf(const wire::JobDetail& job) {
   bool is_ours = root != job.labels.end() && root->second.find("/executions/") != std::string::npos &&
                  root->second.find("/../") == std::string::npos && !root->second.ends_with("/..");
   if (!is_ours) return NotFound("execution #" + ToString(job.id) + " has no directory of its own");
-  return root->second;
+  return job.array_index ? root->second + "/" + std::to_string(*job.array_index) : root->second;
 }
 
 std::vector<std::pair<std::string, std::uintmax_t>> FilesBelow(const std::string& directory) {
@@ -97,7 +97,8 @@ Result<std::vector<wire::JobView>> FetchExecutions(Api& api, const std::string& 
   selector.includes_final = true;
   selector.project = project;
   DIVVY_TRY(std::vector<wire::JobView> jobs, api.Jobs(selector));
-  std::erase_if(jobs, [](const wire::JobView& job) { return job.dialect != "valohai"; });
+  // A task whose executions have all begun has no row of its own.
+  std::erase_if(jobs, [](const wire::JobView& job) { return job.dialect != "valohai" || job.count == 0; });
   std::sort(jobs.begin(), jobs.end(), [](const wire::JobView& a, const wire::JobView& b) { return a.id < b.id; });
   return jobs;
 }
@@ -165,14 +166,16 @@ int VhInfoMain(const Words& words, const VhGlobal& global) {
   if (!job) return Fail(job.error());
   auto label = [&](const std::string& name) {
     auto found = job->labels.find(name);
-    return found == job->labels.end() ? std::string() : found->second;
+    return found == job->labels.end() ? std::string() : dialect::FillParameters(found->second, job->parameters);
   };
+  std::string id = label("valohai.execution");
+  if (job->array_index) id = dialect::ExecutionOfTask(id, static_cast<std::size_t>(*job->array_index));
   std::vector<Words> rows = {{"Name", "Value"}};
   auto add = [&](const std::string& name, const std::string& value) {
     if (!value.empty()) rows.push_back({name, value});
   };
   add("#", ToString(job->id));
-  add("Id", label("valohai.execution"));
+  add("Id", id);
   add("Status", std::string(VhStatusOf(job->state)));
   add("Step", job->name);
   add("Title", label("valohai.title"));
@@ -348,9 +351,11 @@ int VhTaskListMain(const Words& words, const VhGlobal& global) {
   for (const wire::JobView& job : *jobs) {
     if (!job.group.starts_with("task-")) continue;
     Task& task = tasks[job.group];
-    if (task.executions++ == 0) task.first = job.id.value();
+    const auto count = static_cast<int>(job.count);
+    if (task.executions == 0) task.first = job.id.value();
+    task.executions += count;
     task.step = job.name;
-    ++task.states[VhStatusOf(job.state)];
+    task.states[VhStatusOf(job.state)] += count;
   }
   std::vector<Words> rows = {{"Task", "Step", "First", "Executions", "Status"}};
   for (const auto& [name, task] : tasks) {

@@ -92,6 +92,7 @@ int DefaultGpus() {
 struct Started {
   wire::SubmitAnswer answer;
   std::string step, id, root;
+  bool is_sweep = false;
 };
 
 void Print(const std::vector<Started>& all, VhFormat format) {
@@ -106,18 +107,27 @@ void Print(const std::vector<Started>& all, VhFormat format) {
   }
   for (const Started& one : all) {
     std::string id = ToString(one.answer.id);
+    if (one.is_sweep) {
+      const auto first = one.answer.id.value() + 1,
+                 last = one.answer.id.value() + static_cast<std::uint64_t>(one.answer.count);
+      std::printf("Task created: executions #%llu to #%llu of %s, %s; divvy sweep show %s\n",
+                  static_cast<unsigned long long>(first), static_cast<unsigned long long>(last), one.step.c_str(),
+                  one.answer.summary.c_str(), id.c_str());
+      continue;
+    }
     std::printf("Execution #%s created (job %s): %s, %s\n", id.c_str(), id.c_str(), one.step.c_str(),
                 one.answer.summary.c_str());
   }
 }
 
-int Watch(const std::string& id) {
-  RunDivvy({"logs", "-f", id});
+int Watch(const std::string& id, bool is_sweep) {
+  if (!is_sweep) RunDivvy({"logs", "-f", id});
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   auto end = api->Wait(id);
   if (!end) return Fail(end.error());
-  std::fprintf(stderr, "Execution #%s: %s\n", id.c_str(), std::string(VhStatusOf(end->state)).c_str());
+  std::fprintf(stderr, "%s #%s: %s\n", is_sweep ? "Task" : "Execution", id.c_str(),
+               std::string(VhStatusOf(end->state)).c_str());
   if (end->state == "succeeded") return 0;
   return end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
 }
@@ -152,9 +162,16 @@ Result<std::vector<Started>> Start(const dialect::ValohaiProject& yaml, const Vh
   if (!has_gpus) run.request.default_gpus = DefaultGpus();
   Pack(project, run);
   DIVVY_CHECK(make());
+  bool is_sweep = false;
+  if (is_task) {
+    auto sweep = dialect::MakeTaskSweep(yaml, run.target, run.request, around);
+    is_sweep = sweep.has_value();
+    if (is_sweep) specs = {*std::move(sweep)};
+    else Note("the executions are separate jobs, not a sweep: " + sweep.error().message);
+  }
   std::vector<Started> out;
   for (JobSpec& spec : specs) {
-    Started one{{}, spec.name, spec.labels["valohai.execution"], spec.labels["valohai.root"]};
+    Started one{{}, spec.name, spec.labels["valohai.execution"], spec.labels["valohai.root"], is_sweep};
     auto answer = SubmitJob(std::move(spec));
     if (!answer) {
       // The job was refused, so the copy is not needed.
@@ -234,7 +251,7 @@ int VhRunMain(const std::vector<std::string>& words, bool is_task, const VhGloba
   int code = 0;
   std::fflush(stdout);
   for (const Started& one : *started) {
-    if (int end = Watch(ToString(one.answer.id)); end != 0) code = end;
+    if (int end = Watch(ToString(one.answer.id), one.is_sweep); end != 0) code = end;
   }
   return code;
 }

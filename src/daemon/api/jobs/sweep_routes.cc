@@ -19,9 +19,10 @@ std::optional<double> IfFinite(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-std::string TrialStateOf(const SweepTrial* trial, const JobRecord* record) {
+std::string TrialStateOf(const Controller& controller, const SweepTrial* trial, const JobRecord* record) {
   if (trial != nullptr && trial->phase == Phase::kStopped) return "stopped";
-  if (trial != nullptr && trial->phase == Phase::kPaused) return "paused";
+  if (trial != nullptr && trial->phase == Phase::kPaused)
+    return record != nullptr && controller.time_sharer().IsSetAside(*record) ? "parked" : "paused";
   if (record == nullptr) return trial == nullptr || trial->end.empty() ? "waiting" : trial->end;
   return IsActive(record->state) ? "running" : "waiting";
 }
@@ -42,14 +43,17 @@ void FillSweep(const Sweep& sweep, const Controller& controller, wire::SweepView
   view.min_iter = sweep.rule.halving.min;
   view.max_iter = sweep.rule.halving.max;
   view.eta = sweep.rule.halving.eta;
+  view.park_losers = sweep.rule.parks_losers;
   view.parallel = array != nullptr ? array->array_at_once : sweep.rule.parallel;
   view.trials = sweep.halving.trials();
   std::int64_t told = 0;  // Trials that may start and have not.
   const auto& live = controller.live();
   for (auto at = live.upper_bound(sweep.id); at != live.end() && at->second.array == sweep.id; ++at) {
     const auto trial = sweep.trials.find(at->second.array_ordinal);
-    const std::string state = TrialStateOf(trial == sweep.trials.end() ? nullptr : &trial->second, &at->second);
+    const std::string state =
+        TrialStateOf(controller, trial == sweep.trials.end() ? nullptr : &trial->second, &at->second);
     if (state == "running") ++view.running;
+    if (state == "parked") ++view.parked;
     if (state == "waiting") ++told;
   }
   std::int64_t without = 0;
@@ -86,7 +90,7 @@ wire::SweepDetail SweepDetailOf(const Sweep& sweep, const Controller& controller
     wire::SweepTrialView& row = view.list.emplace_back();
     row.id = ElementId(sweep.id, ordinal);
     row.trial = ordinal;
-    row.state = TrialStateOf(trial, record);
+    row.state = TrialStateOf(controller, trial, record);
     if (spec != nullptr) row.parameters = dialect::ElementAt(*spec, ordinal).parameters;
     if (trial == nullptr) continue;
     row.best = trial->best;
