@@ -139,12 +139,6 @@ struct Request {
     for (const Component& one : others) all += one.gpus * one.nodes;
     return all;
   }
-  /// Number of nodes. 1 if the tasks may be spread over several.
-  int nodes_in_all() const {
-    int all = nodes;
-    for (const Component& one : others) all += one.nodes;
-    return all;
-  }
   bool is_elastic() const { return max_gpus > gpus; }
   int gpus_at_most() const { return is_elastic() ? max_gpus : gpus; }
 

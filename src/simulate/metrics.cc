@@ -197,8 +197,6 @@ Spread SpreadOf(std::vector<double> values) {
           Percentile(values, .99), values.back()};
 }
 
-std::string SizeClass(const TraceJob& job) { return SizeName(SizeExponent(job)); }
-
 RunMetrics Measure(const Workload& workload, const TraceCluster& cluster, const Replayed& replayed) {
   RunMetrics metrics;
   const double gpus = static_cast<double>(cluster.gpus());

@@ -67,15 +67,11 @@ struct RunMetrics {
   double fragmentation_percent = 0;  // Percent of all GPUs, as the decider reports.
   using Groups = std::vector<std::pair<std::string, Figures>>;
   Groups by_team;                // By name. Empty if the trace has no teams.
-  Groups by_size;                // By SizeClass, smallest first.
+  Groups by_size;                // By number of GPUs, smallest first.
   Groups by_hour;                // By the hour of submission, "00".."23".
   std::vector<JobFigures> jobs;  // In the order of Replayed::outcomes.
 };
 
 RunMetrics Measure(const Workload& workload, const TraceCluster& cluster, const Replayed& replayed);
-
-/// Returns the class of the job's number of GPUs, for tables: "0", "<1", "1", "2", "3-4", "5-8", ..., each class twice
-/// as wide as the one before.
-std::string SizeClass(const TraceJob& job);
 
 }  // namespace divvy::simulate

@@ -18,6 +18,7 @@
 #include "engine/shares.h"
 #include "research/gavel.h"
 #include "research/rates/fair_rounds.h"
+#include "research/rates/fair_tree.h"
 #include "research/rates/max_min.h"
 #include "research/rates/price_game.h"
 #include "research/rates/seats.h"
@@ -109,8 +110,8 @@ Claim RandomClaim(Draws& draws) {
   return claim;
 }
 
-ShareNode RandomTree(Draws& draws, int depth) {
-  ShareNode node;
+rates::ShareNode RandomTree(Draws& draws, int depth) {
+  rates::ShareNode node;
   node.name = std::to_string(draws.Below(1000));
   node.shares = static_cast<std::uint64_t>(1 + draws.Below(7));
   node.is_user = depth == 0 || (depth < 3 && draws.Below(3) == 0);
@@ -131,7 +132,7 @@ TEST_F(Answers, Shares) {
       usage.Add(Odd(draws, 5000), core::At(at));
       Tell(usage.At(core::At(at + 777)));
     }
-    for (const ShareRank& rank : FairTree(RandomTree(draws, 3))) {
+    for (const rates::ShareRank& rank : rates::FairTree(RandomTree(draws, 3))) {
       Tell(rank.account + "/" + rank.user);
       Tell(rank.factor);
       Tell(rank.level);
@@ -141,7 +142,7 @@ TEST_F(Answers, Shares) {
       used.push_back(Odd(draws, 50));
       total.push_back(Odd(draws, 100));
     }
-    Tell(DominantShare(used, total));
+    Tell(rates::DominantShare(used, total));
   }
 }
 

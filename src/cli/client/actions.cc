@@ -17,90 +17,54 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
-
-dialect::Apply Into(std::string& text) {
-  return [&text](std::string_view value) -> Status {
-    text = value;
-    return {};
-  };
-}
 
 int Act(const Words& words, std::string_view verb,
         Result<wire::ActionAnswer> (Api::*method)(const wire::ActionRequest&), std::vector<Option> extra,
         wire::ActionRequest& request, const bool* is_quiet = nullptr) {
   std::vector<Option> table = SelectTable(request.select);
   for (Option& option : extra) table.push_back(std::move(option));
-  const auto parsed = dialect::ParseOptions(table, words);
-  if (!parsed) return Fail(parsed.error());
-  request.select.ids = parsed->positional;
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(table, words));
+  request.select.ids = parsed.positional;
   for (const std::string& id : request.select.ids) {
     const auto plus = id.find('+');
     if (plus != std::string::npos && plus > 0 && id.find_first_not_of("0123456789+") == std::string::npos)
       Note(id + " is a component of job " + id.substr(0, plus) + "; this command applies only to the whole job");
   }
   if (const Status selects = CheckSelection(request.select, verb); !selects) return Fail(selects.error());
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   std::optional<ProgressIndicator> progress(std::in_place, "waiting for the daemon");
-  const auto results = ((*api).*method)(request);
+  const auto results = (api.*method)(request);
   progress.reset();
   return ReportActions(results, is_quiet != nullptr && *is_quiet);
 }
 
 std::vector<Option> CancelTable(wire::ActionRequest& request) {
   std::vector<Option> table;
-  table.push_back({"signal",
-                   0,
-                   Takes::kValue,
-                   "SIGNAL",
-                   "First signal to send (default: the job's stop signal, TERM)",
-                   [&request](std::string_view value) -> Status {
-                     DIVVY_TRY(const int signal, dialect::ParseSignal(value));
-                     request.signal = signal;
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"grace",
-                   0,
-                   Takes::kValue,
-                   "TIME",
-                   "Time from that signal to SIGKILL (default: the job's, 30s)",
-                   [&request](std::string_view value) -> Status {
-                     DIVVY_TRY(const Duration grace, dialect::ParseDuration(value, std::chrono::seconds(1)));
-                     request.grace_s = ToSeconds(grace);
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"now",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Send SIGKILL immediately",
-                   [&request](std::string_view) -> Status {
-                     request.grace_s = 0;
-                     return {};
-                   },
-                   {"kill"},
-                   false});
-  table.push_back({"reason", 0, Takes::kValue, "TEXT", "Reason, stored with the job", Into(request.reason), {}, false});
+  table.push_back(Option::Value("signal", "SIGNAL", "First signal to send (default: the job's stop signal, TERM)",
+                                [&request](std::string_view value) -> Status {
+                                  DIVVY_TRY(const int signal, dialect::ParseSignal(value));
+                                  request.signal = signal;
+                                  return {};
+                                }));
+  table.push_back(Option::Value("grace", "TIME", "Time from that signal to SIGKILL (default: the job's, 30s)",
+                                [&request](std::string_view value) -> Status {
+                                  DIVVY_TRY(const Duration grace,
+                                            dialect::ParseDuration(value, std::chrono::seconds(1)));
+                                  request.grace_s = ToSeconds(grace);
+                                  return {};
+                                }));
+  table.push_back(Option::Flag("now", "Send SIGKILL immediately",
+                               [&request](std::string_view) -> Status {
+                                 request.grace_s = 0;
+                                 return {};
+                               },
+                               {"kill"}));
+  table.push_back(Option::Value("reason", "TEXT", "Reason, stored with the job", dialect::Keeps(request.reason)));
   return table;
 }
 
 Option HoldOption(wire::ActionRequest& request) {
-  return {"hold",
-          'H',
-          Takes::kNothing,
-          "",
-          "Hold the jobs until divvy release",
-          [&request](std::string_view) -> Status {
-            request.holds = true;
-            return {};
-          },
-          {},
-          false};
+  return Option::Flag("hold", 'H', "Hold the jobs until divvy release", dialect::Sets(request.holds));
 }
 
 }  // namespace
@@ -161,35 +125,18 @@ Result<std::vector<std::string>> EachJob(Api& api, const std::vector<std::string
 
 std::vector<Option> SelectTable(wire::JobSelector& select) {
   std::vector<Option> table;
-  table.push_back({"all",
-                   'a',
-                   Takes::kNothing,
-                   "",
-                   "All my queued and running jobs",
-                   [&select](std::string_view) -> Status {
-                     select.is_all = true;
-                     return {};
-                   },
-                   {"me"},
-                   false});
-  table.push_back({"name", 'n', Takes::kValue, "NAME", "My jobs with this name", Into(select.name), {}, false});
-  table.push_back({"project", 'P', Takes::kValue, "NAME", "My jobs in this project", Into(select.project), {}, false});
-  table.push_back({"group", 0, Takes::kValue, "NAME", "My jobs in this group", Into(select.group), {}, false});
+  table.push_back(Option::Flag("all", 'a', "All my queued and running jobs", dialect::Sets(select.is_all), {"me"}));
+  table.push_back(Option::Value("name", 'n', "NAME", "My jobs with this name", dialect::Keeps(select.name)));
+  table.push_back(Option::Value("project", 'P', "NAME", "My jobs in this project", dialect::Keeps(select.project)));
+  table.push_back(Option::Value("group", "NAME", "My jobs in this group", dialect::Keeps(select.group)));
   table.push_back(
-      {"user", 'u', Takes::kValue, "NAME", "Jobs of this user (administrators only)", Into(select.user), {}, false});
-  table.push_back({"state",
-                   's',
-                   Takes::kValue,
-                   "STATE",
-                   "Only jobs in this state",
-                   [&select](std::string_view value) -> Status {
-                     if (!JobStateFromName(value))
-                       return InvalidArgument("unknown job state '" + std::string(value) + "'");
-                     select.states.emplace_back(value);
-                     return {};
-                   },
-                   {},
-                   false});
+      Option::Value("user", 'u', "NAME", "Jobs of this user (administrators only)", dialect::Keeps(select.user)));
+  table.push_back(
+      Option::Value("state", 's', "STATE", "Only jobs in this state", [&select](std::string_view value) -> Status {
+        if (!JobStateFromName(value)) return InvalidArgument("unknown job state '" + std::string(value) + "'");
+        select.states.emplace_back(value);
+        return {};
+      }));
   return table;
 }
 
@@ -261,10 +208,9 @@ int ResumeMain(const Words& words) {
 
 int SignalMain(const Words& words) {
   if (words.size() < 2) return Fail(InvalidArgument("name a signal and the jobs: divvy signal USR1 17 ..."));
-  const auto signal = dialect::ParseSignal(words.front());
-  if (!signal) return Fail(signal.error());
+  DIVVY_TRY_OR_FAIL(const auto signal, dialect::ParseSignal(words.front()));
   wire::ActionRequest request;
-  request.signal = *signal;
+  request.signal = signal;
   return Act({words.begin() + 1, words.end()}, "signal", &Api::Signal, {}, request);
 }
 
@@ -274,9 +220,8 @@ int GroupMain(const Words& words) {
     return Fail(
         InvalidArgument("name the group and its limit: divvy group limit NAME N (at most N of its jobs run at once; 0: "
                         "no limit; NAME may be an array id)"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto answer = api->SetGroupLimit({words[1], *limit});
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  const auto answer = api.SetGroupLimit({words[1], *limit});
   if (!answer) return Fail(answer.error());
   for (const wire::ActionResult& result : answer->results)
     std::printf("%s: %s\n", words[1].c_str(), result.message.c_str());
@@ -284,12 +229,11 @@ int GroupMain(const Words& words) {
 }
 
 int PostEach(const std::string& path, const std::vector<std::string>& bodies) {
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   int code = 0;
   for (const std::string& body : bodies) {
     std::optional<ProgressIndicator> progress(std::in_place, "waiting for the daemon");
-    const auto text = api->Raw("POST", path, body);
+    const auto text = api.Raw("POST", path, body);
     progress.reset();
     const auto answer = text ? DecodeShown<wire::MessageAnswer>(*text) : Result<wire::MessageAnswer>(text.error());
     if (!answer) code = Fail(answer.error());

@@ -76,17 +76,7 @@ int Fail(const Error& error) {
 }
 
 dialect::Option QuietOption(bool& is_quiet) {
-  return {"quiet",
-          'q',
-          dialect::Takes::kNothing,
-          "",
-          "Print nothing on success",
-          [&is_quiet](std::string_view) -> Status {
-            is_quiet = true;
-            return {};
-          },
-          {},
-          false};
+  return dialect::Option::Flag("quiet", 'q', "Print nothing on success", dialect::Sets(is_quiet));
 }
 
 void Note(std::string_view message) {

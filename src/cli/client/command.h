@@ -44,6 +44,13 @@ std::string_view NearestCommand(std::string_view word);
 /// Prints "divvy: MESSAGE" to stderr (in red on a terminal). Returns the exit code for the error: 2 for invalid
 /// argument, 3 not found, 4 permission, 5 no daemon, else 1.
 int Fail(const Error& error);
+/// Like DIVVY_TRY, in a function that returns an exit code: an error is printed (Fail).
+#define DIVVY_TRY_OR_FAIL(declaration, expression) \
+  DIVVY_TRY_OR_FAIL_(declaration, expression, DIVVY_TRY_NAME_(__LINE__))
+#define DIVVY_TRY_OR_FAIL_(declaration, expression, name) \
+  auto name = (expression);                               \
+  if (!name) return Fail(name.error());                   \
+  declaration = *std::move(name)
 /// The option --quiet, which sets `is_quiet`: the command prints nothing on success.
 dialect::Option QuietOption(bool& is_quiet);
 /// Prints "divvy: note: ..." to stderr.

@@ -55,9 +55,9 @@ class HttpClient {
   /// the caller by the local user name.
   bool is_through_agent() const { return is_through_agent_; }
 
-  /// Sends a request and receives the response. `target` is path and query, already percent-encoded (UrlEncode). `fds`
-  /// are sent with the request and stay open here. Returns the response whatever its status. Fails with kUnreachable if
-  /// the daemon goes away before it responds.
+  /// Sends a request and receives the response. `target` is path and query, already percent-encoded (PercentEncode).
+  /// `fds` are sent with the request and stay open here. Returns the response whatever its status. Fails with
+  /// kUnreachable if the daemon goes away before it responds.
   Result<HttpResponse> Call(std::string_view method, std::string_view target, std::string_view body = {},
                             std::span<const int> fds = {});
 
@@ -100,8 +100,5 @@ class HttpClient {
   bool is_gone_ = false;
   HttpResponseReader reader_;
 };
-
-/// Percent-encodes one path segment or query value of a request target.
-inline std::string UrlEncode(std::string_view text) { return PercentEncode(text); }
 
 }  // namespace divvy

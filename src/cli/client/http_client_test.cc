@@ -94,7 +94,7 @@ TEST(HttpClient, NamesTheSocketThatItTried) {
 TEST(HttpClient, CallsSeveralTimesOnOneConnection) {
   ScriptedServer server({Answer(200, "one"), Answer(404, "two")});
   HttpClient client = Connect(server);
-  auto one = client.Call("POST", "/v1/a?x=" + UrlEncode("a b"), "{}");
+  auto one = client.Call("POST", "/v1/a?x=" + PercentEncode("a b"), "{}");
   ASSERT_TRUE(one);
   EXPECT_EQ(one->body, "one");
   auto two = client.Call("GET", "/v1/b");

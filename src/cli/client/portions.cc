@@ -15,27 +15,25 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 /// The options of divvy resize: those of divvy submit that set the GPU fraction.
 std::vector<Option> ResizeTable(wire::JobSelector& select, JobSpec& spec) {
   std::vector<Option> table = SelectTable(select);
-  table.push_back({"gpus", 'g', Takes::kValue, "FRACTION",
-                   "GPU fraction that the job requests of each of its GPUs, such as 0.5",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_CHECK(dialect::ApplyGpus(value, spec.request));
-                     if (spec.request.gpus > 0) return {};
-                     return InvalidArgument("'" + std::string(value) +
-                                            "' is not a GPU fraction; a job on a GPU fraction keeps sharing its GPU: "
-                                            "write a fraction such as --gpus 0.25");
-                   }});
-  table.push_back({"gpu-memory", 0, Takes::kValue, "SIZE", "The request as GPU memory, such as 20G",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.request.gpu_memory, dialect::ParseSize(value, dialect::kMebibyte));
-                     if (spec.request.gpu_memory >= kSmallestPart) return {};
-                     return InvalidArgument("'" + std::string(value) +
-                                            "' of GPU memory is too little; request 512M or more");
-                   }});
+  table.push_back(Option::Value("gpus", 'g', "FRACTION",
+                                "GPU fraction that the job requests of each of its GPUs, such as 0.5",
+                                [&spec](std::string_view value) -> Status {
+                                  DIVVY_CHECK(dialect::ApplyGpus(value, spec.request));
+                                  if (spec.request.gpus > 0) return {};
+                                  return InvalidArgument("'" + std::string(value) +
+                                                         "' is not a GPU fraction; a job on a GPU fraction keeps "
+                                                         "sharing its GPU: write a fraction such as --gpus 0.25");
+                                }));
+  table.push_back(Option::Value(
+      "gpu-memory", "SIZE", "The request as GPU memory, such as 20G", [&spec](std::string_view value) -> Status {
+        DIVVY_TRY(spec.request.gpu_memory, dialect::ParseSize(value, dialect::kMebibyte));
+        if (spec.request.gpu_memory >= kSmallestPart) return {};
+        return InvalidArgument("'" + std::string(value) + "' of GPU memory is too little; request 512M or more");
+      }));
   std::vector<Option> more;
   dialect::AddPortionOptions(more, spec);
   for (Option& option : more) {
@@ -71,30 +69,29 @@ Result<GpuPortion> PortionOf(JobSpec& spec) {
 
 int Send(const Words& words, std::string_view action, std::vector<Option> table, wire::PortionRequest& request,
          const std::function<Status()>& complete) {
-  const auto parsed = dialect::ParseOptions(table, words);
-  if (!parsed) return Fail(parsed.error());
-  request.select.ids = parsed->positional;
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(table, words));
+  request.select.ids = parsed.positional;
   if (const Status selects = CheckSelection(request.select, action); !selects) return Fail(selects.error());
   if (const Status whole = complete ? complete() : Status(); !whole) return Fail(whole.error());
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   // Moving, parking and waking copies gigabytes, and may first have to free host memory.
   std::optional<ProgressIndicator> progress(std::in_place, std::string(action) + ": waiting for the daemon");
-  const auto results = api->Portion(action, request);
+  const auto results = api.Portion(action, request);
   progress.reset();
   return ReportActions(results);
 }
 
 std::vector<Option> MoveTable(wire::PortionRequest& request) {
   std::vector<Option> table = SelectTable(request.select);
-  table.push_back({"to", 0, Takes::kValue, "GPU[,GPU...]", "GPUs on the job's node, one for each GPU that it uses",
-                   [&request](std::string_view value) -> Status {
-                     for (const std::string_view part : Split(value, ',')) {
-                       DIVVY_TRY(const int gpu, dialect::ReadCount(part, 0, GpuSet::kCapacity - 1, "a GPU"));
-                       request.to.push_back(gpu);
-                     }
-                     return {};
-                   }});
+  table.push_back(Option::Value("to", "GPU[,GPU...]", "GPUs on the job's node, one for each GPU that it uses",
+                                [&request](std::string_view value) -> Status {
+                                  for (const std::string_view part : Split(value, ',')) {
+                                    DIVVY_TRY(const int gpu,
+                                              dialect::ReadCount(part, 0, GpuSet::kCapacity - 1, "a GPU"));
+                                    request.to.push_back(gpu);
+                                  }
+                                  return {};
+                                }));
   return table;
 }
 

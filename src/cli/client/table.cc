@@ -203,81 +203,36 @@ Status OneForm(const std::vector<std::pair<std::string_view, bool>>& forms) {
 }
 
 std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
-  using dialect::Takes;
   std::vector<dialect::Option> table;
-  table.push_back({"json",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Print JSON",
-                   [&options](std::string_view) -> Status {
-                     options.json = true;
-                     return OneFormat(options);
-                   },
-                   {},
-                   false});
-  table.push_back({"csv",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Print CSV with every column and numbers without units",
-                   [&options](std::string_view) -> Status {
-                     options.csv = true;
-                     return OneFormat(options);
-                   },
-                   {},
-                   false});
-  table.push_back({"columns",
-                   'o',
-                   Takes::kValue,
-                   "A,B,...",
-                   "Print these columns, in this order",
-                   [&options](std::string_view value) -> Status {
-                     for (std::string_view part : Split(value, ',')) {
-                       if (!Trim(part).empty()) options.columns.emplace_back(Trim(part));
-                     }
-                     if (options.columns.empty()) return InvalidArgument("name at least one column");
-                     return OneFormat(options);
-                   },
-                   {"format"},
-                   false});
-  table.push_back({"watch",
-                   'w',
-                   Takes::kNothing,
-                   "",
-                   "Refresh until Ctrl-C",
-                   [&options](std::string_view) -> Status {
-                     options.is_watched = true;
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"interval",
-                   0,
-                   Takes::kValue,
-                   "SECONDS",
-                   "Refresh interval of --watch (default: 1)",
-                   [&options](std::string_view value) -> Status {
-                     const auto seconds = ParseNumber(value);
-                     if (!seconds || *seconds < 0.1 || *seconds > 3600)
-                       return InvalidArgument("'" + std::string(value) +
-                                              "' is not a number of seconds from 0.1 to 3600");
-                     options.interval_s = *seconds;
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"no-header",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Omit the header line",
-                   [&options](std::string_view) -> Status {
-                     options.has_header = false;
-                     return {};
-                   },
-                   {},
-                   false});
+  table.push_back(dialect::Option::Flag("json", "Print JSON", [&options](std::string_view) -> Status {
+    options.json = true;
+    return OneFormat(options);
+  }));
+  table.push_back(dialect::Option::Flag("csv", "Print CSV with every column and numbers without units",
+                                        [&options](std::string_view) -> Status {
+                                          options.csv = true;
+                                          return OneFormat(options);
+                                        }));
+  table.push_back(dialect::Option::Value("columns", 'o', "A,B,...", "Print these columns, in this order",
+                                         [&options](std::string_view value) -> Status {
+                                           for (std::string_view part : Split(value, ',')) {
+                                             if (!Trim(part).empty()) options.columns.emplace_back(Trim(part));
+                                           }
+                                           if (options.columns.empty())
+                                             return InvalidArgument("name at least one column");
+                                           return OneFormat(options);
+                                         },
+                                         {"format"}));
+  table.push_back(dialect::Option::Flag("watch", 'w', "Refresh until Ctrl-C", dialect::Sets(options.is_watched)));
+  table.push_back(dialect::Option::Value(
+      "interval", "SECONDS", "Refresh interval of --watch (default: 1)", [&options](std::string_view value) -> Status {
+        const auto seconds = ParseNumber(value);
+        if (!seconds || *seconds < 0.1 || *seconds > 3600)
+          return InvalidArgument("'" + std::string(value) + "' is not a number of seconds from 0.1 to 3600");
+        options.interval_s = *seconds;
+        return {};
+      }));
+  table.push_back(dialect::Option::Flag("no-header", "Omit the header line", dialect::Sets(options.has_header, false)));
   return table;
 }
 

@@ -22,16 +22,9 @@ struct AdoptFlags {
 };
 
 std::vector<dialect::Option> AdoptTable(AdoptFlags& flags) {
-  const auto set = [](bool& into) {
-    return [&into](std::string_view) -> Status {
-      into = true;
-      return {};
-    };
-  };
   std::vector<dialect::Option> table = ListingOptionTable(flags.listing);
-  table.push_back({"all", 'a', dialect::Takes::kNothing, "", "All jobs found", set(flags.is_all), {}, false});
-  table.push_back(
-      {"end", 0, dialect::Takes::kNothing, "", "End the jobs instead of adopting them", set(flags.ends), {}, false});
+  table.push_back(dialect::Option::Flag("all", 'a', "All jobs found", dialect::Sets(flags.is_all)));
+  table.push_back(dialect::Option::Flag("end", "End the jobs instead of adopting them", dialect::Sets(flags.ends)));
   return table;
 }
 
@@ -71,9 +64,8 @@ std::vector<dialect::Option> AdoptOptions() {
 
 int AdoptMain(const Words& words) {
   AdoptFlags flags;
-  const auto parsed = dialect::ParseOptions(AdoptTable(flags), words);
-  if (!parsed) return Fail(parsed.error());
-  Words ids = parsed->positional;
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(AdoptTable(flags), words));
+  Words ids = parsed.positional;
   if (flags.is_all && !ids.empty())
     return Fail(InvalidArgument("--all already covers every run that was found; omit the ids"));
   if (!flags.is_all && ids.empty()) {

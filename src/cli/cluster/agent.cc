@@ -24,7 +24,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 constexpr std::size_t kMostState = std::size_t{64} << 10;
 
@@ -48,73 +47,33 @@ std::vector<Option> AgentTable(AgentFlags& flags) {
       return {};
     };
   };
-  const auto set = [](bool& flag) {
-    return [&flag](std::string_view) -> Status {
-      flag = true;
-      return {};
-    };
-  };
   std::vector<Option> table;
-  table.push_back({"join",
-                   'j',
-                   Takes::kValue,
-                   "LINE|-",
-                   "Token line that divvy token create --node printed; - reads it from standard input",
-                   text(flags.join),
-                   {},
-                   false});
-  table.push_back(
-      {"join-file", 0, Takes::kValue, "FILE", "File that contains the token line", text(flags.join_file), {}, false});
-  table.push_back(
-      {"name", 'n', Takes::kValue, "NAME", "Node name (default: the host name)", text(flags.name), {}, false});
-  table.push_back({"label",
-                   'l',
-                   Takes::kValue,
-                   "NAME=VALUE",
-                   "Label of the node, such as rack=r7 or block=b2; repeatable",
-                   [&flags](std::string_view value) -> Status {
-                     const std::size_t equals = value.find('=');
-                     if (equals == 0 || equals == std::string_view::npos)
-                       return InvalidArgument("a label must have the form NAME=VALUE");
-                     flags.labels.emplace_back(value);
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"emulate",
-                   0,
-                   Takes::kValue,
-                   "SPEC|FILE",
-                   "Use emulated GPUs instead of real ones: 8xH100-80GB, or a description file",
-                   text(flags.emulate),
-                   {},
-                   false});
-  table.push_back(
-      {"on-demand",
-       0,
-       Takes::kNothing,
-       "",
-       "The machine may be taken away: a failed job is reported after 2 seconds, and not at all if the agent "
-       "is stopped before, so that the job runs again on another node",
-       set(flags.is_on_demand),
-       {},
-       false});
-  table.push_back({"detach",
-                   'd',
-                   Takes::kNothing,
-                   "",
-                   "Return when the node has joined; the agent stays in the background",
-                   set(flags.is_detached),
-                   {},
-                   false});
-  table.push_back({"stop",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Stop the agent on this machine; its jobs keep running, and the next agent reports them",
-                   set(flags.is_stop),
-                   {},
-                   false});
+  table.push_back(Option::Value("join", 'j', "LINE|-",
+                                "Token line that divvy token create --node printed; - reads it from standard input",
+                                text(flags.join)));
+  table.push_back(Option::Value("join-file", "FILE", "File that contains the token line", text(flags.join_file)));
+  table.push_back(Option::Value("name", 'n', "NAME", "Node name (default: the host name)", text(flags.name)));
+  table.push_back(Option::Value("label", 'l', "NAME=VALUE",
+                                "Label of the node, such as rack=r7 or block=b2; repeatable",
+                                [&flags](std::string_view value) -> Status {
+                                  const std::size_t equals = value.find('=');
+                                  if (equals == 0 || equals == std::string_view::npos)
+                                    return InvalidArgument("a label must have the form NAME=VALUE");
+                                  flags.labels.emplace_back(value);
+                                  return {};
+                                }));
+  table.push_back(Option::Value("emulate", "SPEC|FILE",
+                                "Use emulated GPUs instead of real ones: 8xH100-80GB, or a description file",
+                                text(flags.emulate)));
+  table.push_back(Option::Flag("on-demand",
+                               "The machine may be taken away: a failed job is reported after 2 seconds, and not at "
+                               "all if the agent is stopped before, so that the job runs again on another node",
+                               dialect::Sets(flags.is_on_demand)));
+  table.push_back(Option::Flag("detach", 'd', "Return when the node has joined; the agent stays in the background",
+                               dialect::Sets(flags.is_detached)));
+  table.push_back(Option::Flag("stop",
+                               "Stop the agent on this machine; its jobs keep running, and the next agent reports them",
+                               dialect::Sets(flags.is_stop)));
   table.push_back(QuietOption(flags.is_quiet));
   return table;
 }
@@ -247,22 +206,20 @@ std::vector<Option> AgentOptions() {
 
 int AgentMain(const Words& words) {
   AgentFlags flags;
-  const auto parsed = dialect::ParseOptions(AgentTable(flags), words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty()) {
-    return Fail(InvalidArgument("divvy agent takes no argument '" + parsed->positional.front() +
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(AgentTable(flags), words));
+  if (!parsed.positional.empty()) {
+    return Fail(InvalidArgument("divvy agent takes no argument '" + parsed.positional.front() +
                                 "'; give a token line with --join"));
   }
   if (flags.is_stop) return StopAgent(flags.is_quiet);
-  const auto line = JoinLine(flags);
-  if (!line) return Fail(line.error());
+  DIVVY_TRY_OR_FAIL(const auto line, JoinLine(flags));
   const RuntimePaths places = FindPlaces();
   if (places.is_machine_wide) {
-    if (const Status ready = LeaveRoot(places, flags, *line); !ready) return Fail(ready.error());
+    if (const Status ready = LeaveRoot(places, flags, line); !ready) return Fail(ready.error());
   }
   std::vector<std::string> arguments = {"divvy", "internal-agent"};
-  if (*line) {
-    const auto fd = HandOver(ToString(**line));
+  if (line) {
+    const auto fd = HandOver(ToString(*line));
     if (!fd) return Fail(fd.error());
     arguments.insert(arguments.end(), {"--join-fd", std::to_string(*fd)});
   }

@@ -55,10 +55,9 @@ std::vector<Cell> Row(const wire::ControllerView& view, bool is_csv) {
 
 int List(const Words& words) {
   ListingOptions options;
-  const auto parsed = dialect::ParseOptions(ListingOptionTable(options), words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty()) {
-    return Fail(InvalidArgument("divvy controllers: unknown command '" + parsed->positional.front() +
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(ListingOptionTable(options), words));
+  if (!parsed.positional.empty()) {
+    return Fail(InvalidArgument("divvy controllers: unknown command '" + parsed.positional.front() +
                                 "'; write divvy controllers, or divvy controllers step-down"));
   }
   return ShowListing(options, [&]() -> Result<std::string> {

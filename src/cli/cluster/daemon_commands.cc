@@ -26,7 +26,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 struct UpFlags {
   std::string emulate;
@@ -37,12 +36,6 @@ struct UpFlags {
 };
 
 std::vector<Option> UpTable(UpFlags& flags) {
-  const auto set = [](bool& flag) {
-    return [&flag](std::string_view) -> Status {
-      flag = true;
-      return {};
-    };
-  };
   const auto text = [](std::string& into) {
     return [&into](std::string_view value) -> Status {
       if (value.empty()) return InvalidArgument("the value is empty");
@@ -51,49 +44,19 @@ std::vector<Option> UpTable(UpFlags& flags) {
     };
   };
   std::vector<Option> table;
-  table.push_back({"emulate",
-                   0,
-                   Takes::kValue,
-                   "SPEC|FILE",
-                   "Use emulated GPUs instead of real ones: 8xH100-80GB, or a description file",
-                   text(flags.emulate),
-                   {},
-                   false});
-  table.push_back({"gpus",
-                   0,
-                   Takes::kValue,
-                   "LIST",
-                   "Use only these GPUs for new jobs: 0-3 or 0,2 (like divvy gpus restrict)",
-                   text(flags.gpus),
-                   {},
-                   false});
-  table.push_back({"listen",
-                   0,
-                   Takes::kValue,
-                   "HOST:PORT",
-                   "Also listen for other machines, over TLS: 0.0.0.0:7433",
-                   text(flags.listen),
-                   {},
-                   false});
-  table.push_back({"controller",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Same as --listen 0.0.0.0:7433",
-                   [&flags](std::string_view) -> Status {
-                     flags.listen = "0.0.0.0:7433";
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"foreground",
-                   'f',
-                   Takes::kNothing,
-                   "",
-                   "Stay in the foreground and log to standard error (for systemd)",
-                   set(flags.is_foreground),
-                   {},
-                   false});
+  table.push_back(Option::Value("emulate", "SPEC|FILE",
+                                "Use emulated GPUs instead of real ones: 8xH100-80GB, or a description file",
+                                text(flags.emulate)));
+  table.push_back(Option::Value(
+      "gpus", "LIST", "Use only these GPUs for new jobs: 0-3 or 0,2 (like divvy gpus restrict)", text(flags.gpus)));
+  table.push_back(Option::Value("listen", "HOST:PORT", "Also listen for other machines, over TLS: 0.0.0.0:7433",
+                                text(flags.listen)));
+  table.push_back(Option::Flag("controller", "Same as --listen 0.0.0.0:7433", [&flags](std::string_view) -> Status {
+    flags.listen = "0.0.0.0:7433";
+    return {};
+  }));
+  table.push_back(Option::Flag("foreground", 'f', "Stay in the foreground and log to standard error (for systemd)",
+                               dialect::Sets(flags.is_foreground)));
   table.push_back(QuietOption(flags.is_quiet));
   return table;
 }
@@ -165,10 +128,9 @@ std::vector<Option> UpOptions() {
 
 int UpMain(const Words& words) {
   UpFlags flags;
-  const auto parsed = dialect::ParseOptions(UpTable(flags), words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty())
-    return Fail(InvalidArgument("divvy up takes no argument '" + parsed->positional.front() + "'"));
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(UpTable(flags), words));
+  if (!parsed.positional.empty())
+    return Fail(InvalidArgument("divvy up takes no argument '" + parsed.positional.front() + "'"));
   const RuntimePaths places = FindPlaces();
   if (auto running = Api::Connect(places.socket)) {
     const auto status = running->Status();
@@ -195,9 +157,8 @@ int UpMain(const Words& words) {
   if (flags.is_quiet) return 0;
   if (const char* other = std::getenv("DIVVY_CONTROLLER"); other != nullptr && *other != '\0')
     Note("DIVVY_CONTROLLER is set: other commands go to that controller, not to this daemon");
-  const auto status = FirstStatus(places.socket);
-  if (!status) return Fail(status.error());
-  std::fputs(StatusLine(*status).c_str(), stdout);
+  DIVVY_TRY_OR_FAIL(const auto status, FirstStatus(places.socket));
+  std::fputs(StatusLine(status).c_str(), stdout);
   return 0;
 }
 
@@ -209,29 +170,26 @@ std::vector<Option> DownOptions() {
 int DownMain(const Words& words) {
   bool is_quiet = false;
   const std::vector<Option> table = {QuietOption(is_quiet)};
-  const auto parsed = dialect::ParseOptions(table, words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty())
-    return Fail(InvalidArgument("divvy down takes no argument '" + parsed->positional.front() +
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(table, words));
+  if (!parsed.positional.empty())
+    return Fail(InvalidArgument("divvy down takes no argument '" + parsed.positional.front() +
                                 "' (to end jobs, use divvy cancel)"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto status = api->Status();
-  if (!status) return Fail(status.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(const auto status, api.Status());
   std::optional<ProgressIndicator> progress(std::in_place, "stopping the daemon");
   // A daemon that cannot reach its database ends without an answer.
-  if (const auto down = api->Shutdown(); !down && down.error().code != ErrorCode::kUnreachable) {
+  if (const auto down = api.Shutdown(); !down && down.error().code != ErrorCode::kUnreachable) {
     progress.reset();
     return Fail(down.error());
   }
   // Wait for the end of the process, so that the next divvy up does not find it running.
-  if (!api->is_remote()) AwaitEnd(static_cast<pid_t>(status->pid));
+  if (!api.is_remote()) AwaitEnd(static_cast<pid_t>(status.pid));
   progress.reset();
   if (is_quiet) return 0;
-  if (status->jobs_running > 0) {
-    const char* const fate = status->jobs_running == 1 ? "keeps running, and the next daemon takes it over"
-                                                       : "keep running, and the next daemon takes them over";
-    std::printf("The daemon has stopped. %s %s.\n", Plural(status->jobs_running, "job").c_str(), fate);
+  if (status.jobs_running > 0) {
+    const char* const fate = status.jobs_running == 1 ? "keeps running, and the next daemon takes it over"
+                                                      : "keep running, and the next daemon takes them over";
+    std::printf("The daemon has stopped. %s %s.\n", Plural(status.jobs_running, "job").c_str(), fate);
   } else {
     std::printf("The daemon has stopped.\n");
   }
@@ -245,17 +203,15 @@ std::vector<Option> StatusOptions() {
 
 int StatusMain(const Words& words) {
   ListingOptions listing;
-  const auto parsed = dialect::ParseOptions(AnswerOptionTable(listing), words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty())
-    return Fail(InvalidArgument("divvy status takes no argument '" + parsed->positional.front() +
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(AnswerOptionTable(listing), words));
+  if (!parsed.positional.empty())
+    return Fail(InvalidArgument("divvy status takes no argument '" + parsed.positional.front() +
                                 "' (to see a job, use divvy show)"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   return ShowListing(listing, [&]() -> Result<std::string> {
-    DIVVY_TRY(const wire::StatusView status, api->Status());
+    DIVVY_TRY(const wire::StatusView status, api.Status());
     if (listing.json) return wire::Encode(status) + "\n";
-    DIVVY_TRY(const std::string nodes, api->Raw("GET", "/v1/nodes", ""));
+    DIVVY_TRY(const std::string nodes, api.Raw("GET", "/v1/nodes", ""));
     DIVVY_TRY(const auto views, DecodeShown<std::vector<wire::NodeView>>(nodes));
     return StatusLine(status, views);
   });

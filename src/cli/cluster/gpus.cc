@@ -189,21 +189,17 @@ Result<wire::RestrictRequest> RestrictionOf(const Words& words) {
 int Restrict(const Words& words) {
   if (words.empty())
     return Fail(InvalidArgument("name the GPUs: divvy gpus restrict 0,2 (or 0-3, all, none; on another node n1:0-3)"));
-  const auto request = RestrictionOf(words);
-  if (!request) return Fail(request.error());
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto answer = api->Restrict(*request);
-  if (!answer) return Fail(answer.error());
-  std::printf("%s\n", answer->message.c_str());
+  DIVVY_TRY_OR_FAIL(const auto request, RestrictionOf(words));
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(const auto answer, api.Restrict(request));
+  std::printf("%s\n", answer.message.c_str());
   return 0;
 }
 
 int Ignore(const Words& words, bool is_ignored) {
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   if (words.empty() && is_ignored) {
-    const auto rules = api->IgnoreRules();
+    const auto rules = api.IgnoreRules();
     if (!rules) return Fail(rules.error());
     if (rules->rules.empty()) std::printf("No process is ignored.\n");
     for (const auto& rule : rules->rules) {
@@ -230,9 +226,8 @@ int Ignore(const Words& words, bool is_ignored) {
       return Fail(InvalidArgument("'" + words[1] + "' is not a GPU index: expected 0 to 63"));
     request.gpu = *gpu;
   }
-  const auto answer = api->Ignore(request);
-  if (!answer) return Fail(answer.error());
-  std::printf("%s\n", answer->message.c_str());
+  DIVVY_TRY_OR_FAIL(const auto answer, api.Ignore(request));
+  std::printf("%s\n", answer.message.c_str());
   return 0;
 }
 
@@ -245,11 +240,10 @@ std::vector<Option> GpusOptions() {
 
 int GpusMain(const Words& words) {
   ListingOptions listing;
-  const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty()) {
-    const std::string& verb = parsed->positional.front();
-    const Words rest(parsed->positional.begin() + 1, parsed->positional.end());
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(ListingOptionTable(listing), words));
+  if (!parsed.positional.empty()) {
+    const std::string& verb = parsed.positional.front();
+    const Words rest(parsed.positional.begin() + 1, parsed.positional.end());
     if (verb == "restrict") return Restrict(rest);
     if (verb == "ignore") return Ignore(rest, true);
     if (verb == "unignore") return Ignore(rest, false);
@@ -257,20 +251,19 @@ int GpusMain(const Words& words) {
       return Fail(
           InvalidArgument("divvy gpus: unknown command '" + verb + "'; use list, restrict, ignore or unignore"));
   }
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   return ShowListing(listing, [&]() -> Result<std::string> {
     if (listing.json) {
-      DIVVY_TRY(const std::string json, api->Raw("GET", "/v1/gpus", ""));
+      DIVVY_TRY(const std::string json, api.Raw("GET", "/v1/gpus", ""));
       return json + "\n";
     }
-    DIVVY_TRY(std::vector<wire::GpuView> gpus, api->Gpus());
+    DIVVY_TRY(std::vector<wire::GpuView> gpus, api.Gpus());
     // Reasons for slow clocks are unknown if no samples are taken.
-    if (const auto seen = api->Raw("GET", "/v1/latest", "")) {
+    if (const auto seen = api.Raw("GET", "/v1/latest", "")) {
       if (const auto latest = DecodeShown<wire::LatestAnswer>(*seen)) AddSlowdowns(*latest, gpus);
     }
     if (gpus.empty() && !listing.csv) {
-      DIVVY_TRY(const wire::StatusView status, api->Status());
+      DIVVY_TRY(const wire::StatusView status, api.Status());
       if (!status.listens.empty()) {
         return "No GPUs: this node has none (" + status.gpu_source +
                "), and no other node has joined yet; divvy token create --node prints the token to join with.\n";
@@ -280,7 +273,7 @@ int GpusMain(const Words& words) {
     }
     // The daemon lists GPUs node by node. On a single-node server they have no node name.
     const bool has_nodes = std::ranges::any_of(gpus, [](const wire::GpuView& gpu) { return !gpu.node.empty(); });
-    const std::string own = has_nodes ? OwnName(*api) : "";
+    const std::string own = has_nodes ? OwnName(api) : "";
     const bool is_for_people = !listing.csv && listing.columns.empty();
     std::vector<std::vector<Cell>> rows;
     for (const wire::GpuView& gpu : gpus) {

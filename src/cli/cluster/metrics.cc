@@ -28,7 +28,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 constexpr std::size_t kRows = 4;
 constexpr std::size_t kLabel = 12;        // Columns of the label next to a curve, with the rule behind it.
@@ -88,155 +87,60 @@ Status TakeSlice(std::string_view text, MetricsFlags& flags) {
 
 std::vector<Option> Table(MetricsFlags& flags) {
   return {
-      {"gpu",
-       0,
-       Takes::kValue,
-       "N",
-       "Metrics of this GPU instead of a job, with --node on that node; 0:1 is its MIG instance 1",
-       [&flags](std::string_view value) -> Status {
-         const auto colon = value.find(':');
-         const auto gpu = ParseInteger(value.substr(0, colon));
-         if (!gpu || *gpu < 0)
-           return InvalidArgument("'" + std::string(value) +
-                                  "' is not a GPU index; write a number such as 0 (divvy gpus lists them)");
-         flags.gpu = std::to_string(*gpu);
-         return colon == std::string_view::npos ? Status() : TakeSlice(value.substr(colon + 1), flags);
-       },
-       {},
-       false},
-      {"slice",
-       0,
-       Takes::kValue,
-       "N",
-       "With --gpu: metrics of its MIG instance with the driver's number N, or all of them (all)",
-       [&flags](std::string_view value) { return TakeSlice(value, flags); },
-       {},
-       false},
-      {"node",
-       0,
-       Takes::kValue,
-       "NAME",
-       "Metrics of this node instead of a job",
-       [&flags](std::string_view value) -> Status {
-         flags.node = std::string(value);
-         return {};
-       },
-       {},
-       false},
-      {"cluster",
-       0,
-       Takes::kNothing,
-       "",
-       "Metrics of the whole cluster: total, allocated and used GPUs; jobs",
-       [&flags](std::string_view) -> Status {
-         flags.is_cluster = true;
-         return {};
-       },
-       {},
-       false},
-      {"metric",
-       'm',
-       Takes::kValue,
-       "A,B",
-       "Only these metrics: gpu_utilization, own.loss, ...",
-       [&flags](std::string_view value) -> Status {
-         const std::size_t before = flags.metrics.size();
-         for (const std::string_view part : Split(value, ',')) {
-           if (!Trim(part).empty()) flags.metrics.emplace_back(Trim(part));
-         }
-         if (flags.metrics.size() > before) return {};
-         return InvalidArgument("'" + std::string(value) +
-                                "' names no metric; write one, such as gpu_utilization, or omit the option to see all");
-       },
-       {"metrics"},
-       false},
-      {"add",
-       0,
-       Takes::kValue,
-       "NAME=NUMBER",
-       "Record a metric of the job, from inside it or for it (ID); more may follow: --add loss=0.3 step=10",
-       [&flags](std::string_view value) { return AddNumber(value, flags.added); },
-       {},
-       false},
-      {"processes",
-       0,
-       Takes::kNothing,
-       "",
-       "Show the job's GPU processes now: GPU memory and time, CPU and host memory of each",
-       [&flags](std::string_view) -> Status {
-         flags.are_processes = true;
-         return {};
-       },
-       {},
-       false},
-      {"since",
-       0,
-       Takes::kValue,
-       "TIME",
-       "Start time: 2h ago, 16:00, 2026-03-01; a bare number means hours ago (default: the job's start, else ten "
-       "minutes ago)",
-       IntoMoment(flags.since),
-       {},
-       false},
-      {"until", 0, Takes::kValue, "TIME", "End time (default: now)", IntoMoment(flags.until), {}, false},
-      {"points",
-       0,
-       Takes::kValue,
-       "N",
-       "Number of points (default: as many as fit; 400 with --json and --csv)",
-       [&flags](std::string_view value) -> Status {
-         const auto points = ParseInteger(value);
-         if (!points || *points < 1)
-           return InvalidArgument("'" + std::string(value) + "' is not a number of points; write 1 or more");
-         flags.points = *points;
-         return {};
-       },
-       {},
-       false},
-      {"json",
-       0,
-       Takes::kNothing,
-       "",
-       "Print the API's JSON",
-       [&flags](std::string_view) -> Status {
-         flags.json = true;
-         return {};
-       },
-       {},
-       false},
-      {"csv",
-       0,
-       Takes::kNothing,
-       "",
-       "Print CSV with one line for each point of each metric",
-       [&flags](std::string_view) -> Status {
-         flags.csv = true;
-         return {};
-       },
-       {},
-       false},
-      {"prometheus",
-       0,
-       Takes::kNothing,
-       "",
-       "Print the current metrics in Prometheus text format, like GET /metrics",
-       [&flags](std::string_view) -> Status {
-         flags.is_for_scrapers = true;
-         return {};
-       },
-       {},
-       false},
-      {"watch",
-       'w',
-       Takes::kNothing,
-       "",
-       "Refresh every second until Ctrl-C",
-       [&flags](std::string_view) -> Status {
-         flags.is_watched = true;
-         return {};
-       },
-       {},
-       false},
+      Option::Value(
+          "gpu", "N", "Metrics of this GPU instead of a job, with --node on that node; 0:1 is its MIG instance 1",
+          [&flags](std::string_view value) -> Status {
+            const auto colon = value.find(':');
+            const auto gpu = ParseInteger(value.substr(0, colon));
+            if (!gpu || *gpu < 0)
+              return InvalidArgument("'" + std::string(value) +
+                                     "' is not a GPU index; write a number such as 0 (divvy gpus lists them)");
+            flags.gpu = std::to_string(*gpu);
+            return colon == std::string_view::npos ? Status() : TakeSlice(value.substr(colon + 1), flags);
+          }),
+      Option::Value("slice", "N",
+                    "With --gpu: metrics of its MIG instance with the driver's number N, or all of them (all)",
+                    [&flags](std::string_view value) { return TakeSlice(value, flags); }),
+      Option::Value("node", "NAME", "Metrics of this node instead of a job", dialect::Keeps(flags.node)),
+      Option::Flag("cluster", "Metrics of the whole cluster: total, allocated and used GPUs; jobs",
+                   dialect::Sets(flags.is_cluster)),
+      Option::Value("metric", 'm', "A,B", "Only these metrics: gpu_utilization, own.loss, ...",
+                    [&flags](std::string_view value) -> Status {
+                      const std::size_t before = flags.metrics.size();
+                      for (const std::string_view part : Split(value, ',')) {
+                        if (!Trim(part).empty()) flags.metrics.emplace_back(Trim(part));
+                      }
+                      if (flags.metrics.size() > before) return {};
+                      return InvalidArgument(
+                          "'" + std::string(value) +
+                          "' names no metric; write one, such as gpu_utilization, or omit the option to see all");
+                    },
+                    {"metrics"}),
+      Option::Value(
+          "add", "NAME=NUMBER",
+          "Record a metric of the job, from inside it or for it (ID); more may follow: --add loss=0.3 step=10",
+          [&flags](std::string_view value) { return AddNumber(value, flags.added); }),
+      Option::Flag("processes", "Show the job's GPU processes now: GPU memory and time, CPU and host memory of each",
+                   dialect::Sets(flags.are_processes)),
+      Option::Value("since", "TIME",
+                    "Start time: 2h ago, 16:00, 2026-03-01; a bare number means hours ago (default: the job's start, "
+                    "else ten minutes ago)",
+                    IntoMoment(flags.since)),
+      Option::Value("until", "TIME", "End time (default: now)", IntoMoment(flags.until)),
+      Option::Value("points", "N", "Number of points (default: as many as fit; 400 with --json and --csv)",
+                    [&flags](std::string_view value) -> Status {
+                      const auto points = ParseInteger(value);
+                      if (!points || *points < 1)
+                        return InvalidArgument("'" + std::string(value) +
+                                               "' is not a number of points; write 1 or more");
+                      flags.points = *points;
+                      return {};
+                    }),
+      Option::Flag("json", "Print the API's JSON", dialect::Sets(flags.json)),
+      Option::Flag("csv", "Print CSV with one line for each point of each metric", dialect::Sets(flags.csv)),
+      Option::Flag("prometheus", "Print the current metrics in Prometheus text format, like GET /metrics",
+                   dialect::Sets(flags.is_for_scrapers)),
+      Option::Flag("watch", 'w', "Refresh every second until Ctrl-C", dialect::Sets(flags.is_watched)),
   };
 }
 
@@ -508,9 +412,8 @@ int AddMain(MetricsFlags& flags, const Words& words) {
         "not inside a divvy job (DIVVY_JOB_ID is not set); name a job: divvy metrics --add loss=0.3 17"));
   const char* const attempt = std::getenv("DIVVY_ATTEMPT");
   if (own != nullptr && id == own && attempt != nullptr) flags.added.attempt = ParseInteger(attempt).value_or(0);
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto answer = AddOwnMetrics(*api, id, flags.added);
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  const auto answer = AddOwnMetrics(api, id, flags.added);
   return answer ? 0 : Fail(answer.error());
 }
 
@@ -539,9 +442,8 @@ Result<std::string> DrawProcesses(const MetricsFlags& flags, const Words& words,
 
 int MetricsMain(const Words& words) {
   MetricsFlags flags;
-  const auto parsed = dialect::ParseOptions(Table(flags), words);
-  if (!parsed) return Fail(parsed.error());
-  if (!flags.added.values.empty()) return AddMain(flags, parsed->positional);
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(Table(flags), words));
+  if (!flags.added.values.empty()) return AddMain(flags, parsed.positional);
   const Status is_one =
       OneForm({{"--json", flags.json}, {"--csv", flags.csv}, {"--prometheus", flags.is_for_scrapers}});
   if (!is_one) return Fail(is_one.error());
@@ -550,19 +452,19 @@ int MetricsMain(const Words& words) {
   listing.json = flags.json;
   listing.csv = flags.csv;
   if (flags.are_processes)
-    return ShowListing(listing, [&] { return DrawProcesses(flags, parsed->positional, listing); });
+    return ShowListing(listing, [&] { return DrawProcesses(flags, parsed.positional, listing); });
   return ShowListing(listing, [&]() -> Result<std::string> {
     if (flags.is_for_scrapers) {
-      if (!parsed->positional.empty())
-        return InvalidArgument("--prometheus prints all metrics and takes no job '" + parsed->positional.front() +
+      if (!parsed.positional.empty())
+        return InvalidArgument("--prometheus prints all metrics and takes no job '" + parsed.positional.front() +
                                "'; omit it, or print the metrics of the job as CSV: divvy metrics " +
-                               parsed->positional.front() + " --csv");
+                               parsed.positional.front() + " --csv");
       DIVVY_TRY(Api scraped, Api::Connect());
       return scraped.Raw("GET", "/metrics", "");
     }
-    DIVVY_CHECK(CheckSubject(flags, parsed->positional));
+    DIVVY_CHECK(CheckSubject(flags, parsed.positional));
     DIVVY_TRY(Api api, Api::Connect());
-    DIVVY_TRY(Words jobs, EachJob(api, parsed->positional));
+    DIVVY_TRY(Words jobs, EachJob(api, parsed.positional));
     const bool are_several = jobs.size() > 1;
     if (jobs.empty()) jobs.emplace_back();
     wire::LatestAnswer latest;

@@ -19,7 +19,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 const std::vector<Column>& NodeColumns() {
   static const std::vector<Column> columns = {{"NAME", false, true, true},
@@ -104,42 +103,20 @@ struct NodeFlags {
 
 std::vector<Option> NodeTable(NodeFlags& flags) {
   std::vector<Option> table;
-  table.push_back({"deadline",
-                   0,
-                   Takes::kValue,
-                   "TIME",
-                   "drain: stop and requeue jobs that still run after this time: 30m, 12h",
-                   [&flags](std::string_view value) -> Status {
-                     DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::minutes(1)));
-                     flags.request.deadline_s = ToSeconds(span);
-                     flags.has_deadline = true;
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"reason",
-                   0,
-                   Takes::kValue,
-                   "TEXT",
-                   "cordon, drain: reason, shown to users",
-                   [&flags](std::string_view value) -> Status {
-                     flags.request.reason = std::string(value);
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"gone",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "remove: the node will not come back (switched off, or its disk is lost); its jobs count as lost or "
-                   "restart elsewhere",
-                   [&flags](std::string_view) -> Status {
-                     flags.request.is_lost = true;
-                     return {};
-                   },
-                   {},
-                   false});
+  table.push_back(
+      Option::Value("deadline", "TIME", "drain: stop and requeue jobs that still run after this time: 30m, 12h",
+                    [&flags](std::string_view value) -> Status {
+                      DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::minutes(1)));
+                      flags.request.deadline_s = ToSeconds(span);
+                      flags.has_deadline = true;
+                      return {};
+                    }));
+  table.push_back(
+      Option::Value("reason", "TEXT", "cordon, drain: reason, shown to users", dialect::Keeps(flags.request.reason)));
+  table.push_back(Option::Flag("gone",
+                               "remove: the node will not come back (switched off, or its disk is lost); its jobs "
+                               "count as lost or restart elsewhere",
+                               dialect::Sets(flags.request.is_lost)));
   return table;
 }
 
@@ -157,10 +134,9 @@ std::vector<Option> NodesOptions() {
 
 int NodesMain(const Words& words) {
   ListingOptions options;
-  const auto parsed = dialect::ParseOptions(ListingOptionTable(options), words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty()) {
-    return Fail(InvalidArgument("divvy nodes takes no argument '" + parsed->positional.front() +
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(ListingOptionTable(options), words));
+  if (!parsed.positional.empty()) {
+    return Fail(InvalidArgument("divvy nodes takes no argument '" + parsed.positional.front() +
                                 "'; to change a node, use divvy node cordon, drain, resume, remove or label"));
   }
   return ShowListing(options, [&]() -> Result<std::string> {
@@ -184,11 +160,10 @@ int NodeMain(const Words& words) {
                                 "label (divvy nodes lists them)"));
   }
   NodeFlags flags;
-  const auto parsed = dialect::ParseOptions(NodeTable(flags), Words(words.begin() + 1, words.end()));
-  if (!parsed) return Fail(parsed.error());
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(NodeTable(flags), Words(words.begin() + 1, words.end())));
   if (flags.request.is_lost && verb != "remove") return Fail(InvalidArgument("--gone works only with remove"));
   if (flags.has_deadline && verb != "drain") return Fail(InvalidArgument("--deadline works only with drain"));
-  for (const std::string& word : parsed->positional) {
+  for (const std::string& word : parsed.positional) {
     const std::size_t equals = word.find('=');
     if (verb == "label" && equals != std::string::npos) {
       flags.request.labels.insert_or_assign(word.substr(0, equals), word.substr(equals + 1));
@@ -205,13 +180,10 @@ int NodeMain(const Words& words) {
   if (flags.request.names.empty()) return Fail(InvalidArgument("name a node: " + std::string(kUsage)));
   if (verb == "label" && flags.request.labels.empty())
     return Fail(InvalidArgument("divvy node label NAME LABEL=VALUE...; LABEL= removes a label"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto text = api->Raw("POST", "/v1/nodes/" + verb, wire::EncodeChanged(flags.request));
-  if (!text) return Fail(text.error());
-  const auto answer = DecodeShown<wire::MessageAnswer>(*text);
-  if (!answer) return Fail(answer.error());
-  std::printf("%s\n", answer->message.c_str());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(const auto text, api.Raw("POST", "/v1/nodes/" + verb, wire::EncodeChanged(flags.request)));
+  DIVVY_TRY_OR_FAIL(const auto answer, DecodeShown<wire::MessageAnswer>(text));
+  std::printf("%s\n", answer.message.c_str());
   return 0;
 }
 

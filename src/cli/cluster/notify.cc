@@ -20,7 +20,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 Result<std::string> FirstLine(const std::string& path) {
   std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "re");
@@ -32,66 +31,30 @@ Result<std::string> FirstLine(const std::string& path) {
 }
 
 std::vector<Option> AddTable(wire::ReceiverRequest& request) {
-  const auto text = [](std::string& target) {
-    return [&target](std::string_view value) -> Status {
-      target = value;
-      return {};
-    };
-  };
   std::vector<Option> table;
-  table.push_back({"on",
-                   'e',
-                   Takes::kValue,
-                   "EVENTS",
-                   "Events: start, end (also on failure), fail, requeue, waste or all (default: end)",
-                   text(request.events),
-                   {"events"},
-                   false});
-  table.push_back({"webhook",
-                   0,
-                   Takes::kValue,
-                   "URL",
-                   "POST JSON to this URL; - reads it from standard input, as it may contain a secret",
-                   [&request](std::string_view value) -> Status {
-                     request.webhook = value;
-                     if (value == "-") {
-                       DIVVY_TRY(request.webhook, FirstLine("-"));
-                     }
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"secret-file",
-                   0,
-                   Takes::kValue,
-                   "FILE",
-                   "File whose first line is the key that signs the webhook's requests (default: a new key)",
-                   [&request](std::string_view value) -> Status {
-                     DIVVY_TRY(request.secret, FirstLine(std::string(value)));
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"command",
-                   0,
-                   Takes::kValue,
-                   "TEXT",
-                   "Run this shell command as you on the controller's host",
-                   text(request.command),
-                   {},
-                   false});
-  table.push_back({"mail", 0, Takes::kValue, "ADDRESS", "Send mail to this address", text(request.mail), {}, false});
-  table.push_back({"replace",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Replace your receiver of this name: its target, events and secret",
-                   [&request](std::string_view) -> Status {
-                     request.replaces = true;
-                     return {};
-                   },
-                   {},
-                   false});
+  table.push_back(Option::Value("on", 'e', "EVENTS",
+                                "Events: start, end (also on failure), fail, requeue, waste or all (default: end)",
+                                dialect::Keeps(request.events), {"events"}));
+  table.push_back(Option::Value("webhook", "URL",
+                                "POST JSON to this URL; - reads it from standard input, as it may contain a secret",
+                                [&request](std::string_view value) -> Status {
+                                  request.webhook = value;
+                                  if (value == "-") {
+                                    DIVVY_TRY(request.webhook, FirstLine("-"));
+                                  }
+                                  return {};
+                                }));
+  table.push_back(Option::Value(
+      "secret-file", "FILE", "File whose first line is the key that signs the webhook's requests (default: a new key)",
+      [&request](std::string_view value) -> Status {
+        DIVVY_TRY(request.secret, FirstLine(std::string(value)));
+        return {};
+      }));
+  table.push_back(Option::Value("command", "TEXT", "Run this shell command as you on the controller's host",
+                                dialect::Keeps(request.command)));
+  table.push_back(Option::Value("mail", "ADDRESS", "Send mail to this address", dialect::Keeps(request.mail)));
+  table.push_back(Option::Flag("replace", "Replace your receiver of this name: its target, events and secret",
+                               dialect::Sets(request.replaces)));
   return table;
 }
 
@@ -147,22 +110,18 @@ int List(const Words& words) {
 
 int Add(const Words& words) {
   wire::ReceiverRequest request;
-  const auto parsed = dialect::ParseOptions(AddTable(request), words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.size() != 1)
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(AddTable(request), words));
+  if (parsed.positional.size() != 1)
     return Fail(InvalidArgument("divvy notify add takes one name: divvy notify add phone --webhook URL"));
-  request.name = parsed->positional.front();
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto text = api->Raw("POST", "/v1/notify", wire::EncodeChanged(request));
-  if (!text) return Fail(text.error());
-  const auto answer = DecodeShown<wire::ReceiverAnswer>(*text);
-  if (!answer) return Fail(answer.error());
-  std::fprintf(stderr, "%s.\n", answer->message.c_str());
-  if (answer->secret.empty()) return 0;
+  request.name = parsed.positional.front();
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(const auto text, api.Raw("POST", "/v1/notify", wire::EncodeChanged(request)));
+  DIVVY_TRY_OR_FAIL(const auto answer, DecodeShown<wire::ReceiverAnswer>(text));
+  std::fprintf(stderr, "%s.\n", answer.message.c_str());
+  if (answer.secret.empty()) return 0;
   // Print only the secret to standard output, so that it can be redirected to a file. It is shown only once.
   std::fprintf(stderr, "Its requests are signed. The secret is shown only this once:\n");
-  std::printf("%s\n", answer->secret.c_str());
+  std::printf("%s\n", answer.secret.c_str());
   return 0;
 }
 
@@ -175,16 +134,14 @@ int Remove(const Words& words) {
 
 int Test(const Words& words) {
   if (words.size() != 1) return Fail(InvalidArgument("divvy notify test takes one name; divvy notify list shows them"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   std::optional<ProgressIndicator> progress(std::in_place, "sending a test to " + words.front());
-  const auto text = api->Raw("POST", "/v1/notify/test", wire::EncodeChanged(wire::ReceiverName{words.front()}));
+  const auto text = api.Raw("POST", "/v1/notify/test", wire::EncodeChanged(wire::ReceiverName{words.front()}));
   progress.reset();
   if (!text) return Fail(text.error());
-  const auto answer = DecodeShown<wire::NotifyTestAnswer>(*text);
-  if (!answer) return Fail(answer.error());
-  if (!answer->is_done) return Fail(Internal("not delivered: " + answer->message));
-  std::printf("delivered: %s\n", answer->message.c_str());
+  DIVVY_TRY_OR_FAIL(const auto answer, DecodeShown<wire::NotifyTestAnswer>(*text));
+  if (!answer.is_done) return Fail(Internal("not delivered: " + answer.message));
+  std::printf("delivered: %s\n", answer.message.c_str());
   return 0;
 }
 

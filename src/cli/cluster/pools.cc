@@ -88,10 +88,9 @@ std::vector<dialect::Option> PoolsOptions() {
 
 int PoolsMain(const Words& words) {
   ListingOptions options;
-  const auto parsed = dialect::ParseOptions(ListingOptionTable(options), words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty()) {
-    return Fail(InvalidArgument("divvy pools takes no argument '" + parsed->positional.front() +
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(ListingOptionTable(options), words));
+  if (!parsed.positional.empty()) {
+    return Fail(InvalidArgument("divvy pools takes no argument '" + parsed.positional.front() +
                                 "'; to create a pool, write [pools.NAME] in divvy.toml"));
   }
   return ShowListing(options, [&]() -> Result<std::string> {

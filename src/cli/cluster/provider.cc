@@ -30,15 +30,13 @@ int ProviderMain(const Words& words) {
   if (!is_whole)
     return Fail(
         InvalidArgument("write divvy provider slurm|kubernetes create|list|destroy, with an order on standard input"));
-  const auto text = ReadOrder();
-  if (!text) return Fail(text.error());
-  const auto order = wire::Decode<wire::ProviderOrder>(*text);
-  if (!order) return Fail(order.error());
-  if (order->cluster.empty() || SplitWords(order->cluster).size() != 1)
+  DIVVY_TRY_OR_FAIL(const auto text, ReadOrder());
+  DIVVY_TRY_OR_FAIL(const auto order, wire::Decode<wire::ProviderOrder>(text));
+  if (order.cluster.empty() || SplitWords(order.cluster).size() != 1)
     return Fail(InvalidArgument("the order has no cluster of one word"));
-  const auto answer = words[0] == "slurm" ? CallSlurm(words[1], *order) : CallKubernetes(words[1], *order);
-  if (!answer) return Fail(answer.error());
-  std::printf("%s\n", answer->c_str());
+  DIVVY_TRY_OR_FAIL(const auto answer,
+                    words[0] == "slurm" ? CallSlurm(words[1], order) : CallKubernetes(words[1], order));
+  std::printf("%s\n", answer.c_str());
   return 0;
 }
 

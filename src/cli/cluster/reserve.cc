@@ -17,61 +17,36 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 std::vector<Option> ReserveTable(wire::ReservationRequest& request, const dialect::ParseContext& around) {
-  const auto text = [](std::string& target) {
-    return [&target](std::string_view value) -> Status {
-      target = value;
-      return {};
-    };
-  };
   std::vector<Option> table;
-  table.push_back({"gpus",
-                   'g',
-                   Takes::kValue,
-                   "N",
-                   "Number of GPUs",
-                   [&request](std::string_view value) -> Status {
-                     const auto number = ParseInteger(Trim(value));
-                     if (!number || *number < 1)
-                       return InvalidArgument("'" + std::string(value) +
-                                              "' is not a number of GPUs; write a whole number such as 4");
-                     request.gpus = *number;
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"user", 'u', Takes::kValue, "NAME", "For this user's jobs", text(request.user), {}, false});
-  table.push_back({"team", 0, Takes::kValue, "NAME", "For jobs of this team", text(request.team), {}, false});
-  table.push_back({"start",
-                   's',
-                   Takes::kValue,
-                   "WHEN",
-                   "Start time: now+2h, 16:00, tomorrow, 2026-03-01T09:00 (default: now)",
-                   [&request, &around](std::string_view value) -> Status {
-                     if (value == "now") return {};
-                     DIVVY_TRY(const Time at, dialect::ParseMoment(value, around.now, around.utc_offset));
-                     request.start = ToSeconds(at);
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"duration",
-                   'd',
-                   Takes::kValue,
-                   "TIME",
-                   "Length: 4h, 2d",
-                   [&request](std::string_view value) -> Status {
-                     DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::minutes(1)));
-                     request.duration_s = ToSeconds(span);
-                     return {};
-                   },
-                   {"time"},
-                   false});
-  table.push_back(
-      {"every", 0, Takes::kValue, "HOW", "Repeat every day, weekday or week", text(request.every), {}, false});
-  table.push_back({"name", 'n', Takes::kValue, "NAME", "Name of the reservation", text(request.name), {}, false});
+  table.push_back(Option::Value("gpus", 'g', "N", "Number of GPUs", [&request](std::string_view value) -> Status {
+    const auto number = ParseInteger(Trim(value));
+    if (!number || *number < 1)
+      return InvalidArgument("'" + std::string(value) + "' is not a number of GPUs; write a whole number such as 4");
+    request.gpus = *number;
+    return {};
+  }));
+  table.push_back(Option::Value("user", 'u', "NAME", "For this user's jobs", dialect::Keeps(request.user)));
+  table.push_back(Option::Value("team", "NAME", "For jobs of this team", dialect::Keeps(request.team)));
+  table.push_back(Option::Value("start", 's', "WHEN",
+                                "Start time: now+2h, 16:00, tomorrow, 2026-03-01T09:00 (default: now)",
+                                [&request, &around](std::string_view value) -> Status {
+                                  if (value == "now") return {};
+                                  DIVVY_TRY(const Time at, dialect::ParseMoment(value, around.now, around.utc_offset));
+                                  request.start = ToSeconds(at);
+                                  return {};
+                                }));
+  table.push_back(Option::Value("duration", 'd', "TIME", "Length: 4h, 2d",
+                                [&request](std::string_view value) -> Status {
+                                  DIVVY_TRY(const Duration span,
+                                            dialect::ParseDuration(value, std::chrono::minutes(1)));
+                                  request.duration_s = ToSeconds(span);
+                                  return {};
+                                },
+                                {"time"}));
+  table.push_back(Option::Value("every", "HOW", "Repeat every day, weekday or week", dialect::Keeps(request.every)));
+  table.push_back(Option::Value("name", 'n', "NAME", "Name of the reservation", dialect::Keeps(request.name)));
   return table;
 }
 
@@ -168,14 +143,12 @@ void Print(const wire::ReservationView& view) {
 
 int Show(const Words& words) {
   ListingOptions listing;
-  const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.size() != 1)
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(ListingOptionTable(listing), words));
+  if (parsed.positional.size() != 1)
     return Fail(InvalidArgument("name one reservation: divvy reserve show NUMBER|NAME"));
-  const std::string& which = parsed->positional.front();
-  const auto views = AskReservations();
-  if (!views) return Fail(views.error());
-  for (const auto& view : *views) {
+  const std::string& which = parsed.positional.front();
+  DIVVY_TRY_OR_FAIL(const auto views, AskReservations());
+  for (const auto& view : views) {
     if (std::to_string(view.number) != which && view.name != which) continue;
     if (listing.json) std::printf("%s\n", wire::Encode(view).c_str());
     else Print(view);
@@ -186,11 +159,10 @@ int Show(const Words& words) {
 
 int Cancel(const Words& words) {
   if (words.empty()) return Fail(InvalidArgument("name a reservation: divvy reserve cancel NUMBER|NAME"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   int code = 0;
   for (const std::string& word : words) {
-    const auto text = api->Raw("POST", "/v1/reservations/cancel", wire::EncodeChanged(wire::ReservationName{word}));
+    const auto text = api.Raw("POST", "/v1/reservations/cancel", wire::EncodeChanged(wire::ReservationName{word}));
     if (!text) {
       code = Fail(text.error());
       continue;
@@ -223,32 +195,18 @@ int ReserveMain(const Words& words) {
   wire::ReservationRequest request;
   bool is_json = false;
   std::vector<Option> table = ReserveTable(request, around);
-  table.push_back({"json",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Print the answer as JSON",
-                   [&is_json](std::string_view) -> Status {
-                     is_json = true;
-                     return {};
-                   },
-                   {},
-                   false});
-  const auto parsed = dialect::ParseOptions(table, words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty())
-    return Fail(InvalidArgument("divvy reserve: unknown command '" + parsed->positional.front() +
+  table.push_back(Option::Flag("json", "Print the answer as JSON", dialect::Sets(is_json)));
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(table, words));
+  if (!parsed.positional.empty())
+    return Fail(InvalidArgument("divvy reserve: unknown command '" + parsed.positional.front() +
                                 "'; use divvy reserve --gpus N --user U --duration TIME, or list, show, cancel"));
   if (words.empty()) return ListReservations({});
   request.utc_offset_s = ToSeconds(around.utc_offset);
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto text = api->Raw("POST", "/v1/reservations", wire::EncodeChanged(request));
-  if (!text) return Fail(text.error());
-  const auto view = DecodeShown<wire::ReservationView>(*text);
-  if (!view) return Fail(view.error());
-  if (is_json) std::printf("%s\n", text->c_str());
-  else Print(*view);
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(const auto text, api.Raw("POST", "/v1/reservations", wire::EncodeChanged(request)));
+  DIVVY_TRY_OR_FAIL(const auto view, DecodeShown<wire::ReservationView>(text));
+  if (is_json) std::printf("%s\n", text.c_str());
+  else Print(view);
   return 0;
 }
 

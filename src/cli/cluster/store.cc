@@ -39,15 +39,9 @@ std::vector<dialect::Option> StoreTable(StoreFlags& flags) {
       return {};
     };
   };
-  return {{"from", 0, dialect::Takes::kValue, "URL", "Copy: the store to read", where(flags.from), {}, false},
-          {"to",
-           0,
-           dialect::Takes::kValue,
-           "URL",
-           "Copy: the store to fill, a new file or an empty database",
-           where(flags.to),
-           {},
-           false}};
+  return {
+      dialect::Option::Value("from", "URL", "Copy: the store to read", where(flags.from)),
+      dialect::Option::Value("to", "URL", "Copy: the store to fill, a new file or an empty database", where(flags.to))};
 }
 
 /// One line on a terminal, at most five times a second.
@@ -107,13 +101,12 @@ int Check(const std::string& given) {
     if (!own) return Fail(own.error());
     where = *own;
   }
-  const auto checked = CheckStore(where);
-  if (!checked) return Fail(checked.error());
+  DIVVY_TRY_OR_FAIL(const auto checked, CheckStore(where));
   std::printf("%s, schema version %lld\n", WithoutPassword(where).c_str(),
-              static_cast<long long>(checked->schema_version));
-  PrintCounts(checked->tables);
-  for (const std::string& problem : checked->problems) std::printf("problem: %s\n", problem.c_str());
-  if (!checked->problems.empty()) return 1;
+              static_cast<long long>(checked.schema_version));
+  PrintCounts(checked.tables);
+  for (const std::string& problem : checked.problems) std::printf("problem: %s\n", problem.c_str());
+  if (!checked.problems.empty()) return 1;
   std::printf("everything fits together\n");
   return 0;
 }
@@ -127,9 +120,8 @@ std::vector<dialect::Option> StoreOptions() {
 
 int StoreMain(const Words& words) {
   StoreFlags flags;
-  const auto parsed = dialect::ParseOptions(StoreTable(flags), words);
-  if (!parsed) return Fail(parsed.error());
-  const Words& rest = parsed->positional;
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(StoreTable(flags), words));
+  const Words& rest = parsed.positional;
   if (rest.size() == 1 && rest[0] == "copy") return Copy(flags);
   const bool has_copy_options = !flags.from.empty() || !flags.to.empty();
   if (!rest.empty() && rest.size() <= 2 && rest[0] == "check" && !has_copy_options)

@@ -14,7 +14,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 struct Flags {
   ListingOptions listing;
@@ -66,164 +65,66 @@ dialect::Apply IntoNames(std::vector<std::string>& target) {
   };
 }
 
-dialect::Apply IntoText(std::optional<std::string>& target) {
-  return [&target](std::string_view value) -> Status {
-    target = std::string(value);
-    return {};
-  };
-}
-
 void AddCaps(std::vector<Option>& table, CapsChange& caps, std::vector<std::string>& clear) {
-  table.push_back({"max-running",
-                   0,
-                   Takes::kValue,
-                   "N",
-                   "How many jobs may run at once; 0 allows none, none clears the limit",
-                   IntoCount(caps.running, &clear, "running"),
-                   {},
-                   false});
-  table.push_back({"max-queued",
-                   0,
-                   Takes::kValue,
-                   "N",
-                   "How many jobs may be queued; none clears the limit",
-                   IntoCount(caps.queued, &clear, "queued"),
-                   {},
-                   false});
-  table.push_back({"gpu-hours",
-                   0,
-                   Takes::kValue,
-                   "HOURS",
-                   "Budget in GPU-hours for each period",
-                   IntoAmount(caps.gpu_hours, clear, "gpu_hours"),
-                   {},
-                   false});
-  table.push_back({"cost",
-                   0,
-                   Takes::kValue,
-                   "AMOUNT",
-                   "Budget in cost for each period ([prices] in divvy.toml)",
-                   IntoAmount(caps.cost, clear, "cost"),
-                   {},
-                   false});
-  table.push_back({"period",
-                   0,
-                   Takes::kValue,
-                   "PERIOD",
-                   "Period of the budgets: day, week or month, in UTC",
-                   IntoText(caps.period),
-                   {},
-                   false});
+  table.push_back(Option::Value("max-running", "N",
+                                "How many jobs may run at once; 0 allows none, none clears the limit",
+                                IntoCount(caps.running, &clear, "running")));
+  table.push_back(Option::Value("max-queued", "N", "How many jobs may be queued; none clears the limit",
+                                IntoCount(caps.queued, &clear, "queued")));
+  table.push_back(Option::Value("gpu-hours", "HOURS", "Budget in GPU-hours for each period",
+                                IntoAmount(caps.gpu_hours, clear, "gpu_hours")));
+  table.push_back(Option::Value("cost", "AMOUNT", "Budget in cost for each period ([prices] in divvy.toml)",
+                                IntoAmount(caps.cost, clear, "cost")));
+  table.push_back(Option::Value("period", "PERIOD", "Period of the budgets: day, week or month, in UTC",
+                                dialect::Keeps(caps.period)));
 }
 
 std::vector<Option> TeamTable(TeamChange& team) {
   std::vector<Option> table;
-  table.push_back({"parent",
-                   0,
-                   Takes::kValue,
-                   "TEAM",
-                   "Parent team; none moves the team to the top level",
-                   [&team](std::string_view value) -> Status {
-                     if (value == "none") team.clear.emplace_back("parent");
-                     else team.parent = std::string(value);
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"quota",
-                   'q',
-                   Takes::kValue,
-                   "GPUS",
-                   "Guaranteed GPUs; none clears the quota",
-                   IntoAmount(team.quota, team.clear, "quota"),
-                   {},
-                   false});
-  table.push_back({"limit",
-                   0,
-                   Takes::kValue,
-                   "GPUS",
-                   "Most GPUs that its jobs may use at once; none clears the limit",
-                   IntoAmount(team.limit, team.clear, "limit"),
-                   {},
-                   false});
-  table.push_back({"weight",
-                   0,
-                   Takes::kValue,
-                   "N",
-                   "Weight for sharing the GPUs that no quota covers (default: 1)",
-                   IntoCount(team.weight, nullptr, ""),
-                   {},
-                   false});
-  table.push_back({"priority",
-                   0,
-                   Takes::kValue,
-                   "N",
-                   "Priority for those GPUs; teams with a higher priority come first (default: 0)",
-                   IntoCount(team.priority, nullptr, ""),
-                   {},
-                   false});
-  table.push_back({"user",
-                   'u',
-                   Takes::kValue,
-                   "NAMES",
-                   "Users to add, comma-separated; '*' means every user",
-                   IntoNames(team.add_users),
-                   {},
-                   false});
-  table.push_back(
-      {"group", 0, Takes::kValue, "NAMES", "System groups whose users to add", IntoNames(team.add_groups), {}, false});
-  table.push_back(
-      {"remove-user", 0, Takes::kValue, "NAMES", "Users to remove", IntoNames(team.remove_users), {}, false});
-  table.push_back(
-      {"remove-group", 0, Takes::kValue, "NAMES", "Groups to remove", IntoNames(team.remove_groups), {}, false});
-  table.push_back({"lead",
-                   0,
-                   Takes::kValue,
-                   "NAMES",
-                   "Team leads to add: they may manage the jobs of this team and of teams below it",
-                   IntoNames(team.add_leads),
-                   {},
-                   false});
-  table.push_back(
-      {"remove-lead", 0, Takes::kValue, "NAMES", "Team leads to remove", IntoNames(team.remove_leads), {}, false});
+  table.push_back(Option::Value("parent", "TEAM", "Parent team; none moves the team to the top level",
+                                [&team](std::string_view value) -> Status {
+                                  if (value == "none") team.clear.emplace_back("parent");
+                                  else team.parent = std::string(value);
+                                  return {};
+                                }));
+  table.push_back(Option::Value("quota", 'q', "GPUS", "Guaranteed GPUs; none clears the quota",
+                                IntoAmount(team.quota, team.clear, "quota")));
+  table.push_back(Option::Value("limit", "GPUS", "Most GPUs that its jobs may use at once; none clears the limit",
+                                IntoAmount(team.limit, team.clear, "limit")));
+  table.push_back(Option::Value("weight", "N", "Weight for sharing the GPUs that no quota covers (default: 1)",
+                                IntoCount(team.weight, nullptr, "")));
+  table.push_back(Option::Value("priority", "N",
+                                "Priority for those GPUs; teams with a higher priority come first (default: 0)",
+                                IntoCount(team.priority, nullptr, "")));
+  table.push_back(Option::Value("user", 'u', "NAMES", "Users to add, comma-separated; '*' means every user",
+                                IntoNames(team.add_users)));
+  table.push_back(Option::Value("group", "NAMES", "System groups whose users to add", IntoNames(team.add_groups)));
+  table.push_back(Option::Value("remove-user", "NAMES", "Users to remove", IntoNames(team.remove_users)));
+  table.push_back(Option::Value("remove-group", "NAMES", "Groups to remove", IntoNames(team.remove_groups)));
+  table.push_back(Option::Value("lead", "NAMES",
+                                "Team leads to add: they may manage the jobs of this team and of teams below it",
+                                IntoNames(team.add_leads)));
+  table.push_back(Option::Value("remove-lead", "NAMES", "Team leads to remove", IntoNames(team.remove_leads)));
   AddCaps(table, team.caps, team.clear);
   return table;
 }
 
 std::vector<Option> UserTable(UserChange& user) {
   std::vector<Option> table;
-  table.push_back({"team",
-                   0,
-                   Takes::kValue,
-                   "TEAM",
-                   "Default team of the user; none clears it",
-                   [&user](std::string_view value) -> Status {
-                     if (value == "none") user.clear.emplace_back("team");
-                     else user.team = std::string(value);
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"max-gpus",
-                   0,
-                   Takes::kValue,
-                   "N",
-                   "Most GPUs that the user's jobs may use at once; 0 allows none, none clears the limit",
-                   IntoCount(user.gpus, &user.clear, "gpus"),
-                   {},
-                   false});
+  table.push_back(Option::Value("team", "TEAM", "Default team of the user; none clears it",
+                                [&user](std::string_view value) -> Status {
+                                  if (value == "none") user.clear.emplace_back("team");
+                                  else user.team = std::string(value);
+                                  return {};
+                                }));
+  table.push_back(Option::Value("max-gpus", "N",
+                                "Most GPUs that the user's jobs may use at once; 0 allows none, none clears the limit",
+                                IntoCount(user.gpus, &user.clear, "gpus")));
   AddCaps(table, user.caps, user.clear);
-  table.push_back({"clear",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Clear every setting of this user",
-                   [&user](std::string_view) -> Status {
-                     user.clear.emplace_back("all");
-                     return {};
-                   },
-                   {},
-                   false});
+  table.push_back(Option::Flag("clear", "Clear every setting of this user", [&user](std::string_view) -> Status {
+    user.clear.emplace_back("all");
+    return {};
+  }));
   return table;
 }
 
@@ -379,14 +280,13 @@ void ShowUser(const wire::TeamView& user) {
 
 /// Shows the team of that name, or else the user.
 int Show(const std::string& name, bool is_json) {
-  const auto view = AskTeams();
-  if (!view) return Fail(view.error());
+  DIVVY_TRY_OR_FAIL(const auto view, AskTeams());
   const auto find = [&](const std::vector<wire::TeamView>& rows) {
     const auto at = std::ranges::find(rows, name, &wire::TeamView::name);
     return at == rows.end() ? nullptr : &*at;
   };
-  const wire::TeamView* team = find(view->teams);
-  const wire::TeamView* user = team == nullptr ? find(view->users) : nullptr;
+  const wire::TeamView* team = find(view.teams);
+  const wire::TeamView* user = team == nullptr ? find(view.users) : nullptr;
   if (team == nullptr && user == nullptr) {
     return Fail(
         NotFound("there is no team " + name +
@@ -399,13 +299,10 @@ int Show(const std::string& name, bool is_json) {
 }
 
 int Send(const std::string& path, const std::string& body) {
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto text = api->Raw("POST", path, body);
-  if (!text) return Fail(text.error());
-  const auto answer = DecodeShown<wire::MessageAnswer>(*text);
-  if (!answer) return Fail(answer.error());
-  std::printf("%s\n", answer->message.c_str());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(const auto text, api.Raw("POST", path, body));
+  DIVVY_TRY_OR_FAIL(const auto answer, DecodeShown<wire::MessageAnswer>(text));
+  std::printf("%s\n", answer.message.c_str());
   return 0;
 }
 
@@ -413,34 +310,25 @@ int ChangeTeam(const Words& words, bool is_new) {
   TeamChange team;
   team.is_new = is_new;
   std::vector<Option> table = TeamTable(team);
-  table.push_back({"max-gpus",
-                   0,
-                   Takes::kValue,
-                   "N",
-                   "",
-                   [](std::string_view) -> Status {
-                     return InvalidArgument(
-                         "this limit applies to users (divvy teams user NAME); for a team use --limit");
-                   },
-                   {},
-                   true});
-  const auto parsed = dialect::ParseOptions(table, words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.size() != 1)
+  table.push_back(Option::Value("max-gpus", "N", "", [](std::string_view) -> Status {
+                    return InvalidArgument(
+                        "this limit applies to users (divvy teams user NAME); for a team use --limit");
+                  }).Hidden());
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(table, words));
+  if (parsed.positional.size() != 1)
     return Fail(InvalidArgument(std::string("usage: divvy teams ") + (is_new ? "add" : "set") +
                                 " NAME [--quota GPUS] [--limit GPUS] [--user NAMES] ..."));
-  team.name = parsed->positional.front();
+  team.name = parsed.positional.front();
   return Send("/v1/teams", wire::EncodeChanged(team));
 }
 
 int ChangeUser(const Words& words) {
   UserChange user;
-  const auto parsed = dialect::ParseOptions(UserTable(user), words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.size() != 1)
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(UserTable(user), words));
+  if (parsed.positional.size() != 1)
     return Fail(InvalidArgument(
         "usage: divvy teams user NAME [--team TEAM] [--max-gpus N] [--max-running N] ... ('*': everybody)"));
-  user.user = parsed->positional.front();
+  user.user = parsed.positional.front();
   return Send("/v1/teams/users", wire::EncodeChanged(user));
 }
 
@@ -474,11 +362,10 @@ int TeamsMain(const Words& words) {
     return Send("/v1/teams/quotas", wire::EncodeChanged(wire::QuotasRequest{rest.front() == "on"}));
   }
   ListingOptions listing;
-  const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), rest);
-  if (!parsed) return Fail(parsed.error());
-  if (verb == "show" && parsed->positional.size() == 1) return Show(parsed->positional.front(), listing.json);
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(ListingOptionTable(listing), rest));
+  if (verb == "show" && parsed.positional.size() == 1) return Show(parsed.positional.front(), listing.json);
   if (verb == "show") return Fail(InvalidArgument("usage: divvy teams show NAME"));
-  if ((verb == "list" || verb == "users") && parsed->positional.empty()) return ListTeams(listing, verb == "users");
+  if ((verb == "list" || verb == "users") && parsed.positional.empty()) return ListTeams(listing, verb == "users");
   return Fail(InvalidArgument("divvy teams: unknown command '" + verb +
                               "'; use list, show, add, set, rm, user, users or quotas"));
 }

@@ -29,7 +29,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 /// Node tokens expire soon, because a node usually joins right after its token was created.
 constexpr double kNodeTokenLives = 3600;
@@ -37,85 +36,44 @@ constexpr double kForEver = 0;
 constexpr double kUnsaid = -1;
 
 std::vector<Option> CreateTable(wire::TokenRequest& request) {
-  const auto text = [](std::string& target) {
-    return [&target](std::string_view value) -> Status {
-      target = value;
-      return {};
-    };
-  };
   std::vector<Option> table;
-  table.push_back({"user",
-                   'u',
-                   Takes::kValue,
-                   "NAME",
-                   "User that the token acts for (default: you)",
-                   text(request.user),
-                   {},
-                   false});
-  table.push_back({"role",
-                   'r',
-                   Takes::kValue,
-                   "ROLE",
-                   "Role: viewer (read-only), user or admin (default: user)",
-                   [&request](std::string_view value) -> Status {
-                     if (request.role == "node" && value != "node")
-                       return InvalidArgument("a node token has no role; omit --role or --node");
-                     request.role = std::string(value);
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"node",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Token with which a machine joins as a node (divvy agent --join)",
-                   [&request](std::string_view) -> Status {
-                     if (request.role != wire::TokenRequest().role && request.role != "node")
-                       return InvalidArgument("a node token has no role; omit --role " + request.role);
-                     request.role = "node";
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"uses",
-                   0,
-                   Takes::kValue,
-                   "N",
-                   "With --node: how many machines may join with it (default: 1)",
-                   [&request](std::string_view value) -> Status {
-                     const auto uses = ParseInteger(value);
-                     if (!uses || *uses < 1) return InvalidArgument("write a whole number of 1 or more");
-                     request.uses = *uses;
-                     return {};
-                   },
-                   {},
-                   false});
   table.push_back(
-      {"label", 'l', Takes::kValue, "TEXT", "Label for the list, such as laptop", text(request.label), {}, false});
-  table.push_back({"expires",
-                   'e',
-                   Takes::kValue,
-                   "TIME",
-                   "Lifetime: 12h, 30d or never (default: 30d; with --node 1h)",
-                   [&request](std::string_view value) -> Status {
-                     request.lifetime_s = kForEver;
-                     if (value == "never") return {};
-                     DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::hours(1)));
-                     if (span <= Duration(0)) return InvalidArgument("the lifetime must be above 0, or never");
-                     request.lifetime_s = ToSeconds(span);
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"at",
-                   0,
-                   Takes::kValue,
-                   "HOST[:PORT]",
-                   "Address under which the other machine reaches this one",
-                   text(request.at),
-                   {},
-                   false});
+      Option::Value("user", 'u', "NAME", "User that the token acts for (default: you)", dialect::Keeps(request.user)));
+  table.push_back(Option::Value("role", 'r', "ROLE", "Role: viewer (read-only), user or admin (default: user)",
+                                [&request](std::string_view value) -> Status {
+                                  if (request.role == "node" && value != "node")
+                                    return InvalidArgument("a node token has no role; omit --role or --node");
+                                  request.role = std::string(value);
+                                  return {};
+                                }));
+  table.push_back(Option::Flag("node", "Token with which a machine joins as a node (divvy agent --join)",
+                               [&request](std::string_view) -> Status {
+                                 if (request.role != wire::TokenRequest().role && request.role != "node")
+                                   return InvalidArgument("a node token has no role; omit --role " + request.role);
+                                 request.role = "node";
+                                 return {};
+                               }));
+  table.push_back(Option::Value("uses", "N", "With --node: how many machines may join with it (default: 1)",
+                                [&request](std::string_view value) -> Status {
+                                  const auto uses = ParseInteger(value);
+                                  if (!uses || *uses < 1) return InvalidArgument("write a whole number of 1 or more");
+                                  request.uses = *uses;
+                                  return {};
+                                }));
+  table.push_back(
+      Option::Value("label", 'l', "TEXT", "Label for the list, such as laptop", dialect::Keeps(request.label)));
+  table.push_back(Option::Value("expires", 'e', "TIME", "Lifetime: 12h, 30d or never (default: 30d; with --node 1h)",
+                                [&request](std::string_view value) -> Status {
+                                  request.lifetime_s = kForEver;
+                                  if (value == "never") return {};
+                                  DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::hours(1)));
+                                  if (span <= Duration(0))
+                                    return InvalidArgument("the lifetime must be above 0, or never");
+                                  request.lifetime_s = ToSeconds(span);
+                                  return {};
+                                }));
+  table.push_back(Option::Value("at", "HOST[:PORT]", "Address under which the other machine reaches this one",
+                                dialect::Keeps(request.at)));
   return table;
 }
 
@@ -186,10 +144,9 @@ int Create(const Words& words) {
   wire::TokenRequest request;
   const double usual_life = request.lifetime_s;
   request.lifetime_s = kUnsaid;
-  const auto parsed = dialect::ParseOptions(CreateTable(request), words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty()) {
-    return Fail(InvalidArgument("divvy token create takes no argument '" + parsed->positional.front() +
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(CreateTable(request), words));
+  if (!parsed.positional.empty()) {
+    return Fail(InvalidArgument("divvy token create takes no argument '" + parsed.positional.front() +
                                 "'; for another user, write divvy token create --user NAME"));
   }
   const bool is_for_node = request.role == "node";
@@ -197,30 +154,26 @@ int Create(const Words& words) {
   if (is_for_node && !request.user.empty())
     return Fail(InvalidArgument("a --node token belongs to no user; omit --user"));
   if (request.uses != 1 && !is_for_node) return Fail(InvalidArgument("--uses works only with --node"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto text = api->Raw("POST", "/v1/tokens", wire::EncodeChanged(request));
-  if (!text) return Fail(text.error());
-  const auto answer = DecodeShown<wire::TokenAnswer>(*text);
-  if (!answer) return Fail(answer.error());
-  auto line = ParseTokenLine(answer->line);
-  if (!line) return Fail(line.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(const auto text, api.Raw("POST", "/v1/tokens", wire::EncodeChanged(request)));
+  DIVVY_TRY_OR_FAIL(const auto answer, DecodeShown<wire::TokenAnswer>(text));
+  DIVVY_TRY_OR_FAIL(auto line, ParseTokenLine(answer.line));
   // Read the key from root's own file. The daemon could send a wrong one.
-  line->launcher_key = is_for_node && !api->is_remote() ? LauncherKey() : "";
+  line.launcher_key = is_for_node && !api.is_remote() ? LauncherKey() : "";
   // Print only the line to standard output, so that it can be redirected to a file or a pipe. It is shown only once.
   const auto lives = std::chrono::seconds(static_cast<std::int64_t>(request.lifetime_s));
   const std::string life = request.lifetime_s > 0 ? "valid for " + DurationText(lives) + " (--expires)"
                                                   : "valid until divvy token remove removes it";
   // Under root's daemon, agents of other machines run as root too.
-  const std::string agent = std::string(line->launcher_key.empty() ? "" : "sudo ") + "divvy agent";
+  const std::string agent = std::string(line.launcher_key.empty() ? "" : "sudo ") + "divvy agent";
   const bool is_on_terminal = ::isatty(STDOUT_FILENO) == 1;
   const std::string what_next =
       !is_for_node     ? "run divvy login and paste this line:"
       : is_on_terminal ? "run " + agent + " --join - --detach and paste this line:"
                        : "run " + agent + " --join-file FILE --detach, where FILE contains the printed line";
-  std::fprintf(stderr, "%s; %s. On the other machine, %s\n", answer->message.c_str(), life.c_str(), what_next.c_str());
+  std::fprintf(stderr, "%s; %s. On the other machine, %s\n", answer.message.c_str(), life.c_str(), what_next.c_str());
   CloseToOthers(STDOUT_FILENO);
-  std::printf("%s\n", ToString(*line).c_str());
+  std::printf("%s\n", ToString(line).c_str());
   return 0;
 }
 
@@ -287,18 +240,15 @@ int TokenMain(const Words& words) {
 }
 
 int LoginMain(const Words& words) {
-  auto line = AskForLine(words);
-  if (!line) return Fail(line.error());
-  if (const Status known = LearnControllers(*line); !known) return Fail(known.error());
-  auto api = Api::Connect(*line);
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto line, AskForLine(words));
+  if (const Status known = LearnControllers(line); !known) return Fail(known.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect(line));
   // Check that the controller accepts the token before it is stored.
-  const auto tokens = AskTokens(*api);
-  if (!tokens) return Fail(tokens.error());
-  if (const Status kept = KeepLogin(*line); !kept) return Fail(kept.error());
-  for (const wire::TokenView& view : *tokens) {
-    if (view.id != line->id) continue;
-    std::printf("logged in at %s as %s (%s), until %s\n", ToString(line->controller).c_str(), view.user.c_str(),
+  DIVVY_TRY_OR_FAIL(const auto tokens, AskTokens(api));
+  if (const Status kept = KeepLogin(line); !kept) return Fail(kept.error());
+  for (const wire::TokenView& view : tokens) {
+    if (view.id != line.id) continue;
+    std::printf("logged in at %s as %s (%s), until %s\n", ToString(line.controller).c_str(), view.user.c_str(),
                 view.role.c_str(), ExpiryOf(view, false).c_str());
   }
   return 0;
@@ -306,10 +256,9 @@ int LoginMain(const Words& words) {
 
 int LogoutMain(const Words& words) {
   if (!words.empty()) return Fail(InvalidArgument("divvy logout takes no arguments"));
-  const auto was_there = ForgetLogin();
-  if (!was_there) return Fail(was_there.error());
-  std::printf("%s\n", *was_there ? "logged out; the token stays valid until you remove it: divvy token remove"
-                                 : "you were not logged in");
+  DIVVY_TRY_OR_FAIL(const auto was_there, ForgetLogin());
+  std::printf("%s\n", was_there ? "logged out; the token stays valid until you remove it: divvy token remove"
+                                : "you were not logged in");
   return 0;
 }
 

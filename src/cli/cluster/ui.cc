@@ -18,7 +18,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 struct UiFlags {
   bool opens = true;
@@ -27,28 +26,10 @@ struct UiFlags {
 
 std::vector<Option> UiTable(UiFlags& flags) {
   std::vector<Option> table;
-  table.push_back({"no-open",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Print the link without opening a browser",
-                   [&flags](std::string_view) -> Status {
-                     flags.opens = false;
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"remote",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Make a link for a browser on another machine, over TLS",
-                   [&flags](std::string_view) -> Status {
-                     flags.is_remote = true;
-                     return {};
-                   },
-                   {},
-                   false});
+  table.push_back(
+      Option::Flag("no-open", "Print the link without opening a browser", dialect::Sets(flags.opens, false)));
+  table.push_back(
+      Option::Flag("remote", "Make a link for a browser on another machine, over TLS", dialect::Sets(flags.is_remote)));
   return table;
 }
 
@@ -98,32 +79,28 @@ std::vector<Option> UiOptions() {
 
 int UiMain(const Words& words) {
   UiFlags flags;
-  const auto parsed = dialect::ParseOptions(UiTable(flags), words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty())
-    return Fail(InvalidArgument("divvy ui takes no argument '" + parsed->positional.front() + "'"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(UiTable(flags), words));
+  if (!parsed.positional.empty())
+    return Fail(InvalidArgument("divvy ui takes no argument '" + parsed.positional.front() + "'"));
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   wire::UiLinkRequest request;
   request.is_remote = flags.is_remote;
-  const auto text = api->Raw("POST", "/v1/ui/links", wire::EncodeChanged(request));
-  if (!text) return Fail(text.error());
-  const auto answer = DecodeShown<wire::UiLinkAnswer>(*text);
-  if (!answer) return Fail(answer.error());
-  const bool is_opened = flags.opens && HasScreen() && OpenBrowser(answer->url);
+  DIVVY_TRY_OR_FAIL(const auto text, api.Raw("POST", "/v1/ui/links", wire::EncodeChanged(request)));
+  DIVVY_TRY_OR_FAIL(const auto answer, DecodeShown<wire::UiLinkAnswer>(text));
+  const bool is_opened = flags.opens && HasScreen() && OpenBrowser(answer.url);
   // Print only the link to standard output, so that it can be piped.
   std::fprintf(stderr, "%s (%s):\n",
                is_opened ? "Opening the page in a browser; if none appears, use this link" : "Link to the page",
-               answer->message.c_str());
-  std::printf("%s\n", answer->url.c_str());
+               answer.message.c_str());
+  std::printf("%s\n", answer.url.c_str());
   std::fflush(stdout);
-  if (!answer->fingerprint.empty()) {
+  if (!answer.fingerprint.empty()) {
     std::fprintf(stderr,
                  "The browser will warn about an unknown certificate. Check that its SHA-256 fingerprint is\n%s\n",
-                 answer->fingerprint.c_str());
+                 answer.fingerprint.c_str());
   } else if (!is_opened) {
-    const std::size_t port = answer->url.find(':', 8);
-    const std::string number = answer->url.substr(port + 1, answer->url.find('/', port) - port - 1);
+    const std::size_t port = answer.url.find(':', 8);
+    const std::string number = answer.url.substr(port + 1, answer.url.find('/', port) - port - 1);
     std::fprintf(stderr, "From another machine, first forward the port: ssh -L %s:127.0.0.1:%s HOST\n", number.c_str(),
                  number.c_str());
   }

@@ -99,17 +99,8 @@ std::string Overview(bool shows_all) {
 }
 
 std::vector<dialect::Option> HelpTable(bool& shows_all) {
-  return {{"all",
-           'a',
-           dialect::Takes::kNothing,
-           "",
-           "List every command; with COMMAND, describe every option",
-           [&shows_all](std::string_view) -> Status {
-             shows_all = true;
-             return {};
-           },
-           {},
-           false}};
+  return {dialect::Option::Flag("all", 'a', "List every command; with COMMAND, describe every option",
+                                dialect::Sets(shows_all))};
 }
 
 }  // namespace
@@ -144,9 +135,8 @@ std::vector<dialect::Option> HelpOptions() {
 
 int HelpMain(const Words& words) {
   bool shows_all = false;
-  const auto parsed = dialect::ParseOptions(HelpTable(shows_all), words);
-  if (!parsed) return Fail(parsed.error());
-  const Words& names = parsed->positional;
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(HelpTable(shows_all), words));
+  const Words& names = parsed.positional;
   if (names.empty()) {
     std::fputs(Overview(shows_all).c_str(), stdout);
     return 0;

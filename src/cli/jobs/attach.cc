@@ -127,26 +127,22 @@ class Viewer {
 }  // namespace
 
 int AttachMain(const Words& words) {
-  const auto parsed = dialect::ParseOptions({}, words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.size() != 1) return Fail(InvalidArgument("name one job: divvy attach ID"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto job = api->Job(parsed->positional.front());
-  if (!job) return Fail(job.error());
-  const std::string id = PublicId(*job);
-  if (!job->wants_pty)
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions({}, words));
+  if (parsed.positional.size() != 1) return Fail(InvalidArgument("name one job: divvy attach ID"));
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(const auto job, api.Job(parsed.positional.front()));
+  const std::string id = PublicId(job);
+  if (!job.wants_pty)
     return Fail(FailedPrecondition("job " + id + " has no terminal (submit with --pty to have one); divvy logs -f " +
                                    id + " shows its output"));
-  const auto state = JobStateFromName(job->state);
+  const auto state = JobStateFromName(job.state);
   if (state && IsFinal(*state))
-    return Fail(FailedPrecondition("job " + id + " is not running: it " + EndInWords(job->state, job->reason)));
+    return Fail(FailedPrecondition("job " + id + " is not running: it " + EndInWords(job.state, job.reason)));
   ServeSignals(id);
   std::fprintf(stderr, "divvy: attached to job %s; Ctrl-P Ctrl-Q leaves it running\n", id.c_str());
-  const auto end = Viewer(*api, id).Run();
-  if (!end) return Fail(end.error());
-  if (end->was_detached) return TellLeft(id);
-  return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
+  DIVVY_TRY_OR_FAIL(const auto end, Viewer(api, id).Run());
+  if (end.was_detached) return TellLeft(id);
+  return end.state == "succeeded" ? 0 : end.exit_code != 0 ? static_cast<int>(end.exit_code) : 1;
 }
 
 }  // namespace divvy::cli

@@ -22,7 +22,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 // Most rows shown to users by default; the rest is counted. --limit 0 prints all.
 constexpr std::int64_t kRowsForPeople = 200;
@@ -35,99 +34,60 @@ struct QueueFlags {
 
 std::vector<Option> QueueTable(QueueFlags& flags) {
   std::vector<Option> table = ListingOptionTable(flags.listing);
-  const auto text = [](std::string& into) {
-    return [&into](std::string_view value) -> Status {
-      into = value;
-      return {};
-    };
-  };
-  table.push_back({"all",
-                   'a',
-                   Takes::kNothing,
-                   "",
-                   "Include jobs that have ended, newest first",
-                   [&flags](std::string_view) -> Status {
-                     flags.select.includes_final = true;
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"user", 'u', Takes::kValue, "NAME", "Only this user's jobs", text(flags.select.user), {}, false});
-  table.push_back({"mine",
-                   'm',
-                   Takes::kNothing,
-                   "",
-                   "Only my jobs",
-                   [&flags](std::string_view) -> Status {
-                     flags.select.user = "@me";
-                     return {};
-                   },
-                   {"me"},
-                   false});
-  table.push_back({"state",
-                   's',
-                   Takes::kValue,
-                   "A,B",
-                   "Only jobs in these states",
-                   [&flags](std::string_view value) -> Status {
-                     for (std::string_view part : Split(value, ',')) {
-                       const std::string name = ToLower(Trim(part));
-                       const auto state = JobStateFromName(name);
-                       if (!state)
-                         return InvalidArgument("unknown job state '" + name +
-                                                "': expected held, queued, starting, running, paused, stopping, "
-                                                "succeeded, failed, cancelled, timed_out or lost");
-                       if (IsFinal(*state)) flags.select.includes_final = true;
-                       flags.select.states.push_back(name);
-                     }
-                     return {};
-                   },
-                   {"states"},
-                   false});
-  table.push_back({"name", 'n', Takes::kValue, "NAME", "Only jobs with this name", text(flags.select.name), {}, false});
+  table.push_back(Option::Flag("all", 'a', "Include jobs that have ended, newest first",
+                               dialect::Sets(flags.select.includes_final)));
+  table.push_back(Option::Value("user", 'u', "NAME", "Only this user's jobs", dialect::Keeps(flags.select.user)));
+  table.push_back(Option::Flag("mine", 'm', "Only my jobs",
+                               [&flags](std::string_view) -> Status {
+                                 flags.select.user = "@me";
+                                 return {};
+                               },
+                               {"me"}));
+  table.push_back(Option::Value("state", 's', "A,B", "Only jobs in these states",
+                                [&flags](std::string_view value) -> Status {
+                                  for (std::string_view part : Split(value, ',')) {
+                                    const std::string name = ToLower(Trim(part));
+                                    const auto state = JobStateFromName(name);
+                                    if (!state)
+                                      return InvalidArgument(
+                                          "unknown job state '" + name +
+                                          "': expected held, queued, starting, running, paused, stopping, succeeded, "
+                                          "failed, cancelled, timed_out or lost");
+                                    if (IsFinal(*state)) flags.select.includes_final = true;
+                                    flags.select.states.push_back(name);
+                                  }
+                                  return {};
+                                },
+                                {"states"}));
+  table.push_back(Option::Value("name", 'n', "NAME", "Only jobs with this name", dialect::Keeps(flags.select.name)));
   table.push_back(
-      {"project", 'P', Takes::kValue, "NAME", "Only jobs in this project", text(flags.select.project), {}, false});
-  table.push_back({"group", 0, Takes::kValue, "NAME", "Only jobs in this group", text(flags.select.group), {}, false});
-  table.push_back({"pool",
-                   0,
-                   Takes::kValue,
-                   "A,B",
-                   "Only jobs submitted for these pools (Slurm's partitions)",
-                   [&flags](std::string_view value) -> Status {
-                     for (std::string_view part : Split(value, ',')) flags.select.pools.emplace_back(Trim(part));
-                     return {};
-                   },
-                   {"partition"},
-                   false});
-  table.push_back({"since",
-                   0,
-                   Takes::kValue,
-                   "TIME",
-                   "Only jobs that ended or were submitted after this time: 2h ago, 16:00, 2026-03-01; a bare number "
-                   "means hours ago",
-                   [&flags](std::string_view value) -> Status {
-                     DIVVY_TRY(flags.select.since, AgoOrMoment(value));
-                     flags.select.includes_final = true;
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"limit",
-                   'l',
-                   Takes::kValue,
-                   "N",
-                   "At most N rows; 0 means all (default: 200; all with --json and --csv)",
-                   [&flags](std::string_view value) -> Status {
-                     const auto limit = ParseInteger(value);
-                     if (!limit || *limit < 0)
-                       return InvalidArgument("'" + std::string(value) +
-                                              "' is not a number of rows; write 0 (all) or more");
-                     flags.select.limit = *limit;
-                     flags.has_limit = true;
-                     return {};
-                   },
-                   {},
-                   false});
+      Option::Value("project", 'P', "NAME", "Only jobs in this project", dialect::Keeps(flags.select.project)));
+  table.push_back(Option::Value("group", "NAME", "Only jobs in this group", dialect::Keeps(flags.select.group)));
+  table.push_back(Option::Value("pool", "A,B", "Only jobs submitted for these pools (Slurm's partitions)",
+                                [&flags](std::string_view value) -> Status {
+                                  for (std::string_view part : Split(value, ','))
+                                    flags.select.pools.emplace_back(Trim(part));
+                                  return {};
+                                },
+                                {"partition"}));
+  table.push_back(Option::Value("since", "TIME",
+                                "Only jobs that ended or were submitted after this time: 2h ago, 16:00, 2026-03-01; a "
+                                "bare number means hours ago",
+                                [&flags](std::string_view value) -> Status {
+                                  DIVVY_TRY(flags.select.since, AgoOrMoment(value));
+                                  flags.select.includes_final = true;
+                                  return {};
+                                }));
+  table.push_back(Option::Value(
+      "limit", 'l', "N", "At most N rows; 0 means all (default: 200; all with --json and --csv)",
+      [&flags](std::string_view value) -> Status {
+        const auto limit = ParseInteger(value);
+        if (!limit || *limit < 0)
+          return InvalidArgument("'" + std::string(value) + "' is not a number of rows; write 0 (all) or more");
+        flags.select.limit = *limit;
+        flags.has_limit = true;
+        return {};
+      }));
   return table;
 }
 
@@ -453,14 +413,12 @@ std::vector<Option> QueueOptions() {
 
 int QueueMain(const Words& words) {
   QueueFlags flags;
-  const auto parsed = dialect::ParseOptions(QueueTable(flags), words);
-  if (!parsed) return Fail(parsed.error());
-  flags.select.ids = parsed->positional;
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(QueueTable(flags), words));
+  flags.select.ids = parsed.positional;
   if (!flags.select.ids.empty()) flags.select.includes_final = true;
   if (flags.select.user.empty()) flags.select.user = "all";
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  return ShowListing(flags.listing, [&] { return DrawQueue(*api, flags); });
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  return ShowListing(flags.listing, [&] { return DrawQueue(api, flags); });
 }
 
 std::vector<Option> ShowOptions() {
@@ -470,32 +428,30 @@ std::vector<Option> ShowOptions() {
 
 int ShowMain(const Words& words) {
   ListingOptions listing;
-  const auto parsed = dialect::ParseOptions(AnswerOptionTable(listing), words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.empty())
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(AnswerOptionTable(listing), words));
+  if (parsed.positional.empty())
     return Fail(InvalidArgument("name a job: divvy show ID (17, 17_3, a name, or @ for your last)"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   return ShowListing(listing, [&]() -> Result<std::string> {
-    DIVVY_TRY(const Words ids, EachJob(*api, parsed->positional));
+    DIVVY_TRY(const Words ids, EachJob(api, parsed.positional));
     std::string out;
     for (const std::string& id : ids) {
-      DIVVY_TRY(wire::JobDetail job, api->Job(id));
-      job.steps = StepsOf(*api, job);
+      DIVVY_TRY(wire::JobDetail job, api.Job(id));
+      job.steps = StepsOf(api, job);
       if (!out.empty() && !listing.json) out += "\n";
-      const std::string own = job.allocations.empty() ? NameAmongSeveral(*api) : OwnName(*api);
+      const std::string own = job.allocations.empty() ? NameAmongSeveral(api) : OwnName(api);
       std::vector<std::string> waste;
       std::vector<std::pair<std::string, std::string>> troubles;
       std::vector<std::string> processes;
       if (!listing.json && job.state == "running" && !job.gpus.empty()) {
-        waste = WasteOf(AskWaste(*api), job.id);
-        DIVVY_TRY(const std::vector<wire::GpuView> gpus, api->Gpus());
+        waste = WasteOf(AskWaste(api), job.id);
+        DIVVY_TRY(const std::vector<wire::GpuView> gpus, api.Gpus());
         troubles = GpuTroubles(gpus, job.id);
-        processes = ProcessLines(ProcessesOf(job.id, AskLatest(*api), gpus), kMostProcesses);
+        processes = ProcessLines(ProcessesOf(job.id, AskLatest(api), gpus), kMostProcesses);
       } else if (!listing.json && job.end_time && job.start_time && job.elements.empty()) {
-        if (const auto lost = AskJobWaste(*api, job.id)) waste = WasteOf(*lost);
+        if (const auto lost = AskJobWaste(api, job.id)) waste = WasteOf(*lost);
       }
-      const std::string numbers = !listing.json && job.start_time ? OwnNumbersText(AskLastOwn(*api, job)) : "";
+      const std::string numbers = !listing.json && job.start_time ? OwnNumbersText(AskLastOwn(api, job)) : "";
       const auto width = static_cast<std::size_t>(TerminalWidth());
       out += listing.json ? wire::Encode(job) + "\n"
                           : Folded(ShowText(job, own, waste, troubles, processes, numbers), width);

@@ -23,56 +23,32 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 std::vector<Option> LogTable(LogFlags& flags) {
-  const auto set = [](bool& flag) {
-    return [&flag](std::string_view) -> Status {
-      flag = true;
-      return {};
-    };
-  };
   std::vector<Option> table;
   table.push_back(
-      {"follow", 'f', Takes::kNothing, "", "Follow the output until the job has ended", set(flags.follows), {}, false});
-  table.push_back({"lines",
-                   'n',
-                   Takes::kValue,
-                   "N",
-                   "Only the last N lines",
-                   [&flags](std::string_view value) -> Status {
-                     const auto lines = ParseInteger(value);
-                     if (!lines || *lines < 0)
-                       return InvalidArgument("'" + std::string(value) + "' is not a number of lines; write 0 or more");
-                     flags.last = *lines;
-                     return {};
-                   },
-                   {"tail", "last"},
-                   false});
-  table.push_back({"error",
-                   'e',
-                   Takes::kNothing,
-                   "",
-                   "The job's error file, if it has its own",
-                   set(flags.is_error),
-                   {"stderr"},
-                   false});
-  table.push_back({"run",
-                   0,
-                   Takes::kValue,
-                   "N",
-                   "Output of run N, read from the node where it ran",
-                   [&flags](std::string_view value) -> Status {
-                     const auto run = ParseInteger(value);
-                     if (!run || *run < 1)
-                       return InvalidArgument("'" + std::string(value) +
-                                              "' is not the number of a run; write 1 or more");
-                     flags.run = *run;
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"path", 0, Takes::kNothing, "", "Print only the path of the file", set(flags.is_path), {}, false});
+      Option::Flag("follow", 'f', "Follow the output until the job has ended", dialect::Sets(flags.follows)));
+  table.push_back(Option::Value("lines", 'n', "N", "Only the last N lines",
+                                [&flags](std::string_view value) -> Status {
+                                  const auto lines = ParseInteger(value);
+                                  if (!lines || *lines < 0)
+                                    return InvalidArgument("'" + std::string(value) +
+                                                           "' is not a number of lines; write 0 or more");
+                                  flags.last = *lines;
+                                  return {};
+                                },
+                                {"tail", "last"}));
+  table.push_back(
+      Option::Flag("error", 'e', "The job's error file, if it has its own", dialect::Sets(flags.is_error), {"stderr"}));
+  table.push_back(Option::Value(
+      "run", "N", "Output of run N, read from the node where it ran", [&flags](std::string_view value) -> Status {
+        const auto run = ParseInteger(value);
+        if (!run || *run < 1)
+          return InvalidArgument("'" + std::string(value) + "' is not the number of a run; write 1 or more");
+        flags.run = *run;
+        return {};
+      }));
+  table.push_back(Option::Flag("path", "Print only the path of the file", dialect::Sets(flags.is_path)));
   return table;
 }
 
@@ -231,64 +207,57 @@ std::vector<Option> LogsOptions() {
 
 int LogsMain(const Words& words) {
   LogFlags flags;
-  const auto parsed = dialect::ParseOptions(LogTable(flags), words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.size() != 1) return Fail(InvalidArgument("name one job: divvy logs [-f] ID"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto job = api->Job(parsed->positional.front());
-  if (!job) return Fail(job.error());
-  if (!job->elements.empty()) return PrintArrayLogs(*api, *job, flags);
-  const std::string id = PublicId(*job);
-  const bool is_on_terminal = job->is_foreground && job->output.empty();
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(LogTable(flags), words));
+  if (parsed.positional.size() != 1) return Fail(InvalidArgument("name one job: divvy logs [-f] ID"));
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(const auto job, api.Job(parsed.positional.front()));
+  if (!job.elements.empty()) return PrintArrayLogs(api, job, flags);
+  const std::string id = PublicId(job);
+  const bool is_on_terminal = job.is_foreground && job.output.empty();
   // A foreground job on another node has a log of the output that it wrote after the connection to its terminal was
   // lost.
   if (is_on_terminal) {
-    const auto piece = IsElsewhere(*job) ? api->Log(ToString(job->id), false, 0, -1) : NotFound("");
+    const auto piece = IsElsewhere(job) ? api.Log(ToString(job.id), false, 0, -1) : NotFound("");
     if (!piece && piece.error().code != ErrorCode::kNotFound) return Fail(piece.error());
     if (!piece) return Fail(FailedPrecondition("job " + id + " ran on its caller's terminal, so there is no log"));
   }
   const bool asks_for_run = flags.run != 0;
-  const auto node = ChooseRun(*job, flags);
-  if (!node) return Fail(node.error());
-  LogFile file = OpenLogFile(*api, *job, flags);
+  DIVVY_TRY_OR_FAIL(const auto node, ChooseRun(job, flags));
+  LogFile file = OpenLogFile(api, job, flags);
   if (file.path().empty() && !is_on_terminal) {
-    if (const Status may = MayBeWithoutPath(*job, flags); !may) return Fail(may.error());
+    if (const Status may = MayBeWithoutPath(job, flags); !may) return Fail(may.error());
   }
   if (flags.is_path && file.path().empty()) {
     return Fail(FailedPrecondition("job " + id +
                                    " ran on its caller's terminal; the output after the connection was lost is " +
-                                   "kept on " + job->node + ": divvy logs " + id));
+                                   "kept on " + job.node + ": divvy logs " + id));
   }
   if (flags.is_path) {
     std::printf("%s\n", file.path().c_str());
     return 0;
   }
-  if (!asks_for_run) NoteEarlierRuns(*job, *node);
-  if (flags.follows) return Follower(*api, *job, flags).Run();
+  if (!asks_for_run) NoteEarlierRuns(job, node);
+  if (flags.follows) return Follower(api, job, flags).Run();
   const std::size_t printed = PrintNew(file, id, true);
   // Explain an empty output, so that users do not suspect a wrong request.
-  const auto state = JobStateFromName(job->state);
+  const auto state = JobStateFromName(job.state);
   if (file.error() == 0 && printed == 0 && flags.last != 0 && state && IsFinal(*state))
-    Note("job " + id + " wrote nothing; it " + EndInWords(job->state, job->reason));
+    Note("job " + id + " wrote nothing; it " + EndInWords(job.state, job.reason));
   if (file.error() == 0) return 0;
-  if (file.error() == ENOENT && !job->start_time && flags.run == 0)
+  if (file.error() == ENOENT && !job.start_time && flags.run == 0)
     return Fail(FailedPrecondition("job " + id + " has not started, so there is no log yet (divvy why " + id + ")"));
   return Fail(NotFound(file.trouble()));
 }
 
 int WaitMain(const Words& words) {
-  const auto parsed = dialect::ParseOptions({}, words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.empty()) return Fail(InvalidArgument("name a job: divvy wait ID ..."));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto ids = EachJob(*api, parsed->positional);
-  if (!ids) return Fail(ids.error());
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions({}, words));
+  if (parsed.positional.empty()) return Fail(InvalidArgument("name a job: divvy wait ID ..."));
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(const auto ids, EachJob(api, parsed.positional));
   int code = 0;
-  for (const std::string& id : *ids) {
+  for (const std::string& id : ids) {
     const ProgressIndicator progress("waiting for job " + id + " to end");
-    const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
+    const auto end = api.Wait(id, {}, [&] { TellDaemonWent(id); });
     if (!end) return Fail(end.error());
     const int own = end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
     code = std::max(code, own);

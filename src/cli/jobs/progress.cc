@@ -41,17 +41,15 @@ Result<wire::ProgressRequest> RequestOf(std::string_view text) {
 int ProgressMain(const Words& words) {
   if (words.empty() || words.size() > 2)
     return Fail(InvalidArgument("usage: divvy progress FRACTION|STEP/STEPS [ID]; inside a job, ID is not needed"));
-  auto request = RequestOf(words.front());
-  if (!request) return Fail(request.error());
+  DIVVY_TRY_OR_FAIL(auto request, RequestOf(words.front()));
   const std::string own = JobVariable("DIVVY_JOB_ID");
   const std::string id = words.size() == 2 ? words.back() : own;
   if (id.empty())
     return Fail(
         InvalidArgument("not inside a divvy job (DIVVY_JOB_ID is not set); name a job: divvy progress 0.35 17"));
-  if (id == own) request->attempt = ParseInteger(JobVariable("DIVVY_ATTEMPT")).value_or(0);
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  const auto answer = api->ReportProgress(id, *request);
+  if (id == own) request.attempt = ParseInteger(JobVariable("DIVVY_ATTEMPT")).value_or(0);
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  const auto answer = api.ReportProgress(id, request);
   return answer ? 0 : Fail(answer.error());
 }
 

@@ -26,7 +26,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 struct SubmitFlags {
   bool is_quiet = false;
@@ -39,69 +38,35 @@ struct SubmitFlags {
 };
 
 std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
-  const auto set = [](bool& flag) {
-    return [&flag](std::string_view) -> Status {
-      flag = true;
-      return {};
-    };
-  };
   std::vector<Option> table;
   if (!is_run) {
+    table.push_back(Option::Flag("quiet", 'q', "Print only the job id", dialect::Sets(flags.is_quiet), {"parsable"}));
+    table.push_back(Option::Flag("json", "Print the answer as JSON", dialect::Sets(flags.is_json)));
     table.push_back(
-        {"quiet", 'q', Takes::kNothing, "", "Print only the job id", set(flags.is_quiet), {"parsable"}, false});
-    table.push_back({"json", 0, Takes::kNothing, "", "Print the answer as JSON", set(flags.is_json), {}, false});
-    table.push_back({"key",
-                     0,
-                     Takes::kValue,
-                     "TEXT",
-                     "Repeat a submission safely: within a day, the same key submits nothing and returns the same job",
-                     [&flags](std::string_view value) -> Status {
-                       const bool is_plain = std::ranges::all_of(value, [](char c) {
-                         return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
-                       });
-                       if (!is_plain || value.empty() || value.size() > 100)
-                         return InvalidArgument("write 1 to 100 letters, digits, '.', '_' and '-'");
-                       flags.key = value;
-                       return {};
-                     },
-                     {},
-                     false});
-    table.push_back({"wait",
-                     'w',
-                     Takes::kNothing,
-                     "",
-                     "Wait until the job has ended and return its exit code",
-                     set(flags.waits),
-                     {},
-                     false});
+        Option::Value("key", "TEXT",
+                      "Repeat a submission safely: within a day, the same key submits nothing and returns the same job",
+                      [&flags](std::string_view value) -> Status {
+                        const bool is_plain = std::ranges::all_of(value, [](char c) {
+                          return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
+                        });
+                        if (!is_plain || value.empty() || value.size() > 100)
+                          return InvalidArgument("write 1 to 100 letters, digits, '.', '_' and '-'");
+                        flags.key = value;
+                        return {};
+                      }));
+    table.push_back(
+        Option::Flag("wait", 'w', "Wait until the job has ended and return its exit code", dialect::Sets(flags.waits)));
   }
   if (is_run) {
-    table.push_back({"metrics",
-                     0,
-                     Takes::kNothing,
-                     "",
-                     "Record output lines that are JSON objects as metrics, as for a batch job; the output is then a "
-                     "pipe, even on a terminal (not needed with --pty or on other nodes)",
-                     set(flags.reads_metrics),
-                     {},
-                     false});
-    table.push_back({"as-job",
-                     0,
-                     Takes::kNothing,
-                     "",
-                     "Inside a job: submit a separate job instead of a step",
-                     set(flags.is_job),
-                     {},
-                     false});
+    table.push_back(Option::Flag("metrics",
+                                 "Record output lines that are JSON objects as metrics, as for a batch job; the output "
+                                 "is then a pipe, even on a terminal (not needed with --pty or on other nodes)",
+                                 dialect::Sets(flags.reads_metrics)));
+    table.push_back(
+        Option::Flag("as-job", "Inside a job: submit a separate job instead of a step", dialect::Sets(flags.is_job)));
   }
-  table.push_back({"dry-run",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Check the request and print how it is read, without submitting it",
-                   set(flags.is_dry_run),
-                   {},
-                   false});
+  table.push_back(Option::Flag("dry-run", "Check the request and print how it is read, without submitting it",
+                               dialect::Sets(flags.is_dry_run)));
   return table;
 }
 
@@ -341,11 +306,10 @@ std::vector<Option> SubmitOptions() { return OptionsFor(false); }
 std::vector<Option> RunOptions() { return OptionsFor(true); }
 
 int SubmitMain(const std::vector<std::string>& words) {
-  auto request = ReadRequest(words, false);
-  if (!request) return Fail(request.error());
-  const SubmitFlags flags = request->flags;
-  if (flags.is_dry_run) return PrintRequest("would submit", request->spec);
-  const auto answer = SubmitJob(std::move(request->spec), flags.key);
+  DIVVY_TRY_OR_FAIL(auto request, ReadRequest(words, false));
+  const SubmitFlags flags = request.flags;
+  if (flags.is_dry_run) return PrintRequest("would submit", request.spec);
+  const auto answer = SubmitJob(std::move(request.spec), flags.key);
   if (!answer) return Fail(WithSubject(answer.error()));
   const std::string id = ToString(answer->id);
   if (flags.is_json) {
@@ -360,10 +324,9 @@ int SubmitMain(const std::vector<std::string>& words) {
   }
   if (!flags.waits) return 0;
   std::fflush(stdout);
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   std::optional<ProgressIndicator> progress(std::in_place, "waiting for job " + id + " to end");
-  const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
+  const auto end = api.Wait(id, {}, [&] { TellDaemonWent(id); });
   progress.reset();
   if (!end) return Fail(end.error());
   return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
@@ -390,8 +353,7 @@ int ExplainMain(const std::vector<std::string>& words) {
   if (words.size() != 1)
     return Fail(InvalidArgument("name one script: divvy explain SCRIPT (or valohai.yaml, or - for standard input)"));
   const dialect::ParseContext around = CallerParseContext();
-  auto text = words[0] == "-" ? ReadStdin() : around.read_file(words[0]);
-  if (!text) return Fail(text.error());
+  DIVVY_TRY_OR_FAIL(auto text, words[0] == "-" ? ReadStdin() : around.read_file(words[0]));
   const bool is_yaml = words[0].ends_with(".yaml") || words[0].ends_with(".yml");
   // A pipe, such as bash's <(...), is read like standard input.
   struct stat status {};
@@ -405,11 +367,11 @@ int ExplainMain(const std::vector<std::string>& words) {
                                   "runs it as it is"));
   }
   const dialect::ScriptExplanation explanation =
-      is_yaml ? dialect::ExplainValohai(*text, words[0]) : dialect::ExplainScript(*text, words[0], around);
+      is_yaml ? dialect::ExplainValohai(text, words[0]) : dialect::ExplainScript(text, words[0], around);
   std::fputs(explanation.text.c_str(), stdout);
   if (explanation.had_errors || is_yaml) return explanation.had_errors ? 1 : 0;
   std::fflush(stdout);
-  if (const Status taken = CheckScriptIsTaken(*text, words[0], around); !taken) {
+  if (const Status taken = CheckScriptIsTaken(text, words[0], around); !taken) {
     std::fprintf(stderr, "divvy: the job would be rejected here: %s\n", WithSubject(taken.error()).message.c_str());
     return 1;
   }

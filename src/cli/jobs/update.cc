@@ -180,11 +180,8 @@ std::vector<Option> UpdateTable(UpdateFlags& wish) {
     if (option.name == "keep-waiting") table.push_back(YesOrNo(option, wish.update.keeps_waiting));
     if (option.name == "no-grow") {
       table.push_back(YesOrNo(option, wish.stays));
-      table.push_back({"grow", 0, Takes::kNothing, "", "nodes may be requested for the job again",
-                       [&wish](std::string_view) -> Status {
-                         wish.stays = false;
-                         return {};
-                       }});
+      table.push_back(
+          Option::Flag("grow", "nodes may be requested for the job again", dialect::Sets(wish.stays, false)));
     }
     if (option.name == "requeue-after-reboot") table.push_back(YesOrNo(option, wish.update.requeues_after_reboot));
     const Field* field = std::ranges::find(kFields, option.name, &Field::option);
@@ -200,20 +197,21 @@ std::vector<Option> UpdateTable(UpdateFlags& wish) {
     };
     table.push_back(std::move(option));
   }
-  table.push_back({"at-once", 0, Takes::kValue, "N", "how many elements of an array may run at once (0: no limit)",
-                   [&wish](std::string_view value) -> Status {
-                     const auto number = ParseInteger(value);
-                     if (!number || *number < 0 || *number > 1'000'000)
-                       return InvalidArgument("'" + std::string(value) + "' is not a whole number from 0 to 1000000");
-                     wish.update.array_at_once = *number;
-                     return {};
-                   }});
-  table.push_back({"script", 0, Takes::kValue, "FILE",
-                   "replace the script, with the arguments after \"--\"; its option lines are ignored",
-                   [&wish](std::string_view value) -> Status {
-                     DIVVY_TRY(wish.update.script, wish.around.read_file(std::string(value)));
-                     return {};
-                   }});
+  table.push_back(Option::Value("at-once", "N", "how many elements of an array may run at once (0: no limit)",
+                                [&wish](std::string_view value) -> Status {
+                                  const auto number = ParseInteger(value);
+                                  if (!number || *number < 0 || *number > 1'000'000)
+                                    return InvalidArgument("'" + std::string(value) +
+                                                           "' is not a whole number from 0 to 1000000");
+                                  wish.update.array_at_once = *number;
+                                  return {};
+                                }));
+  table.push_back(Option::Value("script", "FILE",
+                                "replace the script, with the arguments after \"--\"; its option lines are ignored",
+                                [&wish](std::string_view value) -> Status {
+                                  DIVVY_TRY(wish.update.script, wish.around.read_file(std::string(value)));
+                                  return {};
+                                }));
   return table;
 }
 
@@ -245,24 +243,22 @@ int UpdateMain(const Words& words) {
   wish.around = CallerParseContext();
   std::vector<Option> table = UpdateTable(wish);
   for (Option& option : FixedTable()) table.push_back(std::move(option));
-  const auto parsed = dialect::ParseOptions(table, words);
-  if (!parsed) return Fail(parsed.error());
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(table, words));
   JobUpdate& update = wish.update;
   // As at submission: `gpu_memory` belongs to the GPU fraction.
   if (update.portion && update.portion->memory_limit > Bytes() && update.gpu_memory_bytes) {
     update.portion->memory = Bytes(*std::exchange(update.gpu_memory_bytes, std::nullopt));
   }
   if (wish.stays) update.grows = !*wish.stays;
-  update.select.ids = parsed->positional;
+  update.select.ids = parsed.positional;
   if (update.select.ids.empty() && !update.select.is_all)
     return Fail(InvalidArgument("name the jobs: divvy update 17 --priority 5"));
-  if (parsed->saw_dashes && parsed->after_dashes.empty())
+  if (parsed.saw_dashes && parsed.after_dashes.empty())
     return Fail(InvalidArgument("there is no command after \"--\"; write divvy update 17 -- python train.py"));
-  if (parsed->saw_dashes) (update.script ? update.arguments : update.command) = parsed->after_dashes;
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  if (parsed.saw_dashes) (update.script ? update.arguments : update.command) = parsed.after_dashes;
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   std::optional<ProgressIndicator> progress(std::in_place, "waiting for the daemon");
-  const auto results = api->Update(update);
+  const auto results = api.Update(update);
   progress.reset();
   return ReportActions(results);
 }

@@ -157,17 +157,15 @@ std::string WhyText(const wire::WhyView& why, double now) {
 
 int WhyMain(const Words& words) {
   ListingOptions listing;
-  const auto parsed = dialect::ParseOptions(AnswerOptionTable(listing), words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.empty())
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(AnswerOptionTable(listing), words));
+  if (parsed.positional.empty())
     return Fail(InvalidArgument("name a job: divvy why ID (17, 17_3, a name, or @ for your last)"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   return ShowListing(listing, [&]() -> Result<std::string> {
-    DIVVY_TRY(const Words ids, EachJob(*api, parsed->positional));
+    DIVVY_TRY(const Words ids, EachJob(api, parsed.positional));
     std::string out;
     for (const std::string& id : ids) {
-      DIVVY_TRY(const wire::WhyView why, api->Why(id));
+      DIVVY_TRY(const wire::WhyView why, api.Why(id));
       if (!out.empty() && !listing.json) out += "\n";
       if (listing.json) {
         out += wire::Encode(why) + "\n";
@@ -175,9 +173,9 @@ int WhyMain(const Words& words) {
       }
       std::string text = WhyText(why, NowSeconds());
       if (why.state == "running") {
-        DIVVY_TRY(const std::vector<wire::GpuView> gpus, api->Gpus());
+        DIVVY_TRY(const std::vector<wire::GpuView> gpus, api.Gpus());
         for (const auto& [gpu, trouble] : GpuTroubles(gpus, why.id)) AddField(text, gpu, trouble);
-        for (const std::string& line : WasteOf(AskWaste(*api), why.id)) AddField(text, "waste", line);
+        for (const std::string& line : WasteOf(AskWaste(api), why.id)) AddField(text, "waste", line);
       }
       out += Folded(text, static_cast<std::size_t>(TerminalWidth()));
     }

@@ -61,12 +61,11 @@ std::vector<Option> ReportOptions() {
 
 int ReportMain(const Words& words) {
   ReportFlags flags;
-  const auto parsed = dialect::ParseOptions(ReportOptionTable(flags), words);
-  if (!parsed) return Fail(parsed.error());
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(ReportOptionTable(flags), words));
   const Status is_one =
       OneForm({{"--json", flags.listing.json}, {"--csv", flags.listing.csv}, {"--html", flags.is_html}});
   if (!is_one) return Fail(is_one.error());
-  const Words& what = parsed->positional;
+  const Words& what = parsed.positional;
   if (what == Words{"usage"}) return ReportUsage(flags);
   if (what == Words{"fairness"}) return ReportFairness(flags);
   if (what == Words{"waste"}) return ReportWaste(flags);

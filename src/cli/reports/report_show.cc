@@ -100,46 +100,17 @@ std::string NothingRanText(double since, double until) {
 
 std::vector<dialect::Option> ReportOptionTable(ReportFlags& flags) {
   std::vector<dialect::Option> table = ListingOptionTable(flags.listing);
-  using dialect::Takes;
-  const auto moment = [](std::optional<double>& into) {
-    return [&into](std::string_view value) -> Status {
-      DIVVY_TRY(into, AgoOrMoment(value));
-      return {};
-    };
-  };
-  table.push_back({"by",
-                   0,
-                   Takes::kValue,
-                   "WHAT",
-                   "Rows by user, team, name, model, pool or node (not for fairness and predictions), hour (not for "
-                   "shares) or job (usage, waste, efficiency)",
-                   [&flags](std::string_view value) -> Status {
-                     flags.by = value;
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back(
-      {"since",
-       0,
-       Takes::kValue,
-       "TIME",
-       "Start time: 7d ago, 16:00, yesterday, 2026-03-01; a bare number means hours ago (default: a week ago)",
-       moment(flags.since),
-       {},
-       false});
-  table.push_back({"until", 0, Takes::kValue, "TIME", "End time (default: now)", moment(flags.until), {}, false});
-  table.push_back({"html",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Print an HTML page with plots",
-                   [&flags](std::string_view) -> Status {
-                     flags.is_html = true;
-                     return {};
-                   },
-                   {},
-                   false});
+  const auto moment = [](std::optional<double>& into) { return dialect::Reads(into, AgoOrMoment); };
+  table.push_back(dialect::Option::Value("by", "WHAT",
+                                         "Rows by user, team, name, model, pool or node (not for fairness and "
+                                         "predictions), hour (not for shares) or job (usage, waste, efficiency)",
+                                         dialect::Keeps(flags.by)));
+  table.push_back(dialect::Option::Value(
+      "since", "TIME",
+      "Start time: 7d ago, 16:00, yesterday, 2026-03-01; a bare number means hours ago (default: a week ago)",
+      moment(flags.since)));
+  table.push_back(dialect::Option::Value("until", "TIME", "End time (default: now)", moment(flags.until)));
+  table.push_back(dialect::Option::Flag("html", "Print an HTML page with plots", dialect::Sets(flags.is_html)));
   return table;
 }
 

@@ -99,16 +99,10 @@ std::vector<Option> ServiceTable(wire::ServiceDefinition& definition) {
   add("target", "N", "Requests in flight per replica to scale for (default: 0.7 of --concurrency)",
       number(settings.target));
   add("target-metric", "NAME", "Scale by this metric of the replicas, with --target per replica; '': by requests again",
-      [&settings](std::string_view value) -> Status {
-        settings.metric = value;
-        return {};
-      });
+      dialect::Keeps(settings.metric));
   add("rps", "N", "Scale for this many requests per second and replica instead", number(settings.requests_per_second));
   add("health", "PATH", "Path of a health check over HTTP (default: the port is open)",
-      [&settings](std::string_view value) -> Status {
-        settings.health = value;
-        return {};
-      });
+      dialect::Keeps(settings.health));
   add("idle", "TIME", "Park or stop the last replica after this time without requests (default: 10m)",
       delay(settings.idle_s));
   add("up-delay", "TIME", "How long more replicas must be needed (default: 0s)", delay(settings.up_delay_s));
@@ -124,10 +118,7 @@ std::vector<Option> ServiceTable(wire::ServiceDefinition& definition) {
     settings.max_body_bytes = size.count();
     return {};
   });
-  add("no-park", "", "Stop idle replicas, never park them", [&settings](std::string_view) -> Status {
-    settings.parks = false;
-    return {};
-  });
+  add("no-park", "", "Stop idle replicas, never park them", dialect::Sets(settings.parks, false));
   add("canary", "PERCENT", "With update: give the new revision this share of the requests, such as 10%",
       [&definition](std::string_view value) -> Status {
         std::string_view percent = Trim(value);
@@ -140,10 +131,7 @@ std::vector<Option> ServiceTable(wire::ServiceDefinition& definition) {
       });
   // The caller reads the files, with the caller's rights.
   add("tls-cert", "FILE", "Serve HTTPS: PEM with the certificate, those of its issuers, and its key",
-      [&secrets](std::string_view value) -> Status {
-        DIVVY_TRY(secrets.certificate, ReadCallersFile(value));
-        return {};
-      });
+      dialect::Reads(secrets.certificate, ReadCallersFile));
   add("token-file", "FILE", "Take only requests with one of these tokens, one in each line, at most 16",
       [&secrets](std::string_view value) -> Status {
         DIVVY_TRY(const std::string text, ReadCallersFile(value));
@@ -154,15 +142,9 @@ std::vector<Option> ServiceTable(wire::ServiceDefinition& definition) {
         if (secrets.tokens.empty()) return InvalidArgument("the file has no token; --no-tokens removes all");
         return {};
       });
-  const auto flag = [](bool& target) {
-    return [&target](std::string_view) -> Status {
-      target = true;
-      return {};
-    };
-  };
-  add("new-token", "", "Add a token that divvy makes and prints once", flag(secrets.makes_token));
-  add("no-tls", "", "Serve HTTP again", flag(secrets.removes_certificate));
-  add("no-tokens", "", "Remove all tokens", flag(secrets.removes_tokens));
+  add("new-token", "", "Add a token that divvy makes and prints once", dialect::Sets(secrets.makes_token));
+  add("no-tls", "", "Serve HTTP again", dialect::Sets(secrets.removes_certificate));
+  add("no-tokens", "", "Remove all tokens", dialect::Sets(secrets.removes_tokens));
   return table;
 }
 
@@ -248,13 +230,11 @@ Status CheckEntry(const wire::ServiceDefinition& definition) {
 /// Creates the services of the file that do not exist, and updates the others.
 int ApplyServices(const Words& words) {
   if (words.size() != 1) return Fail(InvalidArgument("name one file: divvy serve apply FILE"));
-  const auto text = CallerParseContext().read_file(words.front());
-  if (!text) return Fail(text.error());
-  const auto entries = dialect::ReadServiceFile(*text, words.front());
-  if (!entries) return Fail(entries.error());
+  DIVVY_TRY_OR_FAIL(const auto text, CallerParseContext().read_file(words.front()));
+  DIVVY_TRY_OR_FAIL(const auto entries, dialect::ReadServiceFile(text, words.front()));
   // All services are checked before the first one is changed.
   std::vector<wire::ServiceDefinition> definitions;
-  for (const dialect::ServiceEntry& entry : *entries) {
+  for (const dialect::ServiceEntry& entry : entries) {
     wire::ServiceDefinition& definition = definitions.emplace_back();
     definition.settings.name = entry.name;
     definition.keeps_same = true;
@@ -418,10 +398,9 @@ int ShowService(const Words& words) {
       {"REPLICA", true}, {"JOB", true},       {"STATE"}, {"REVISION", true},
       {"ADDRESS"},       {"IN-FLIGHT", true}, {"SINCE"}, {"NOTE", false, true, true, true, true}};
   ListingOptions listing;
-  const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.size() != 1) return Fail(InvalidArgument("name one service: divvy serve show NAME"));
-  return ShowListing(listing, [&, name = parsed->positional.front()]() -> Result<std::string> {
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(ListingOptionTable(listing), words));
+  if (parsed.positional.size() != 1) return Fail(InvalidArgument("name one service: divvy serve show NAME"));
+  return ShowListing(listing, [&, name = parsed.positional.front()]() -> Result<std::string> {
     DIVVY_TRY(Api api, Api::Connect());
     DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/services/" + name, ""));
     if (listing.json) return text + "\n";
@@ -470,9 +449,8 @@ int ServiceLogs(const Words& words) {
                     (number ? "no replica " + std::to_string(*number) : std::string("no replica now")) +
                     "; divvy serve show " + names[0] + " lists them, and its events name the jobs of earlier ones");
   };
-  const auto job = find();
-  if (!job) return Fail(job.error());
-  options.push_back(*job);
+  DIVVY_TRY_OR_FAIL(const auto job, find());
+  options.push_back(job);
   return LogsMain(options);
 }
 

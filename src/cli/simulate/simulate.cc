@@ -41,10 +41,8 @@ int FillOpenb(SimulateFlags& flags) {
     for (std::uint64_t seed = 1000; seed < 1010; ++seed) flags.fill.seeds.push_back(seed);
   }
   flags.fill.threads = std::max(1U, std::thread::hardware_concurrency());
-  const auto nodes = simulate::ReadOpenbNodes(flags.nodes);
-  if (!nodes) return Fail(nodes.error());
-  const auto jobs = simulate::ReadOpenbJobs(flags.jobs.front(), *nodes);
-  if (!jobs) return Fail(jobs.error());
+  DIVVY_TRY_OR_FAIL(const auto nodes, simulate::ReadOpenbNodes(flags.nodes));
+  DIVVY_TRY_OR_FAIL(const auto jobs, simulate::ReadOpenbJobs(flags.jobs.front(), nodes));
 
   std::vector<simulate::FillResult> results;
   for (const std::string& policy : flags.policies) {
@@ -54,7 +52,7 @@ int FillOpenb(SimulateFlags& flags) {
     flags.fill.on_run_done = [&] {
       bar.Show(static_cast<double>(++done) / static_cast<double>(flags.fill.seeds.size()));
     };
-    auto result = simulate::RunFill(*nodes, *jobs, flags.fill);
+    auto result = simulate::RunFill(nodes, jobs, flags.fill);
     if (!result) return Fail(result.error());
     results.push_back(std::move(*result));
   }
@@ -62,9 +60,8 @@ int FillOpenb(SimulateFlags& flags) {
     std::fputs(FillJson(results).c_str(), stdout);
     return 0;
   }
-  const auto table = FillTable(results, flags.listing);
-  if (!table) return Fail(table.error());
-  std::fputs(table->c_str(), stdout);
+  DIVVY_TRY_OR_FAIL(const auto table, FillTable(results, flags.listing));
+  std::fputs(table.c_str(), stdout);
   return 0;
 }
 
@@ -90,17 +87,16 @@ int SimulateMain(const Words& words) {
   if (!words.empty() && (words.front() == "--chaos" || words.front().starts_with("--chaos=")))
     return SimulateChaosMain(words);
   SimulateFlags flags;
-  const auto parsed = dialect::ParseOptions(SimulateOptionTable(flags), words);
-  if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.size() > 1)
-    return Fail(InvalidArgument("divvy simulate: '" + parsed->positional[1] + "' is an unexpected argument"));
-  if (parsed->positional.empty() && flags.history.empty())
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(SimulateOptionTable(flags), words));
+  if (parsed.positional.size() > 1)
+    return Fail(InvalidArgument("divvy simulate: '" + parsed.positional[1] + "' is an unexpected argument"));
+  if (parsed.positional.empty() && flags.history.empty())
     return Fail(
         InvalidArgument("name what to simulate: divvy simulate FORMAT --jobs FILE, or divvy simulate history; see "
                         "divvy help simulate"));
   if (!flags.growth.empty() && flags.providers.empty())
     return Fail(InvalidArgument("divvy simulate: --growth needs --providers FILE"));
-  const std::string format = parsed->positional.empty() ? "history" : parsed->positional.front();
+  const std::string format = parsed.positional.empty() ? "history" : parsed.positional.front();
   if (format == "history") return SimulateHistory(flags);
   const auto& formats = simulate::TraceFormats();
   if (std::ranges::find(formats, format) == formats.end()) return Fail(UnknownFormat(format));

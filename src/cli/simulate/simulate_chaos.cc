@@ -49,15 +49,8 @@ std::vector<Option> Table(ChaosFlags& flags) {
   add("check-every", "N", "Run the expensive checks only every N steps (default: 1)",
       Count(flags.run.check_every, ignored, 1));
   add("controllers", "", "Test three controllers on one database instead of one controller",
-      [&flags](std::string_view) -> Status {
-        flags.has_controllers = true;
-        return {};
-      });
-  add("trace", "", "Print the last events of the last world, even without a failure",
-      [&flags](std::string_view) -> Status {
-        flags.run.traces = true;
-        return {};
-      });
+      dialect::Sets(flags.has_controllers));
+  add("trace", "", "Print the last events of the last world, even without a failure", dialect::Sets(flags.run.traces));
   return table;
 }
 
@@ -84,11 +77,10 @@ int PrintOutcome(const Outcome& outcome, const char* more) {
 
 int SimulateChaosMain(const Words& words) {
   ChaosFlags flags;
-  const auto parsed = dialect::ParseOptions(Table(flags), words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty())
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(Table(flags), words));
+  if (!parsed.positional.empty())
     return Fail(
-        InvalidArgument("divvy simulate --chaos does not use a trace; omit '" + parsed->positional.front() + "'"));
+        InvalidArgument("divvy simulate --chaos does not use a trace; omit '" + parsed.positional.front() + "'"));
   // A single named world runs to its end.
   if (flags.is_limited_to_worlds && !flags.are_steps_set) flags.run.steps = ~std::uint64_t{0};
   if (flags.run.traces) flags.run.events_kept = 1'000;

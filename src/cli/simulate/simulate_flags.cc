@@ -63,12 +63,7 @@ Setter OneOf(std::vector<std::pair<std::string_view, T>> words, T& into) {
   };
 }
 
-Setter Text(std::string& into) {
-  return [&into](std::string_view value) -> Status {
-    into = value;
-    return {};
-  };
-}
+Setter Text(std::string& into) { return dialect::Keeps(into); }
 
 Setter List(std::vector<std::string>& into) {
   return [&into](std::string_view value) -> Status {
@@ -105,7 +100,7 @@ Status ReadTime(std::string_view text, Duration unit, Duration& into) {
 void AddInput(SimulateFlags& flags, std::vector<Option>& table) {
   const auto add = [&table](std::string_view name, std::string_view value, std::string_view help, Setter apply,
                             std::vector<std::string_view> aliases = {}) {
-    table.push_back({name, 0, Takes::kValue, value, help, std::move(apply), std::move(aliases), false});
+    table.push_back(Option::Value(name, value, help, std::move(apply), std::move(aliases)));
   };
   add("jobs", "FILE,...", "Trace: one or more files, plain or .gz", List(flags.jobs), {"pods", "trace"});
   add("nodes", "FILE|NxG", "Cluster: a node list, or 96x8 or 36x1:v100,36x1:p100 (nodes x GPUs : model)",
@@ -145,31 +140,21 @@ Status ReadProviders(std::string_view path, std::vector<Provider>& providers) {
 }
 
 void AddGrowth(SimulateFlags& flags, std::vector<Option>& table) {
-  table.push_back({"providers",
-                   0,
-                   Takes::kValue,
-                   "FILE",
-                   "Nodes also come from the [[providers]] of this file, and go; without --nodes, all of them",
-                   [&flags](std::string_view value) { return ReadProviders(value, flags.providers); },
-                   {},
-                   false});
-  table.push_back({"growth",
-                   0,
-                   Takes::kValue,
-                   "NAME,...",
-                   "How nodes are requested: none, node-per-job, cheapest-first, divvy (default: all)",
-                   [&flags](std::string_view value) -> Status {
-                     for (const std::string_view part : Split(value, ',')) {
-                       const auto policy = simulate::GrowthPolicyFromName(Trim(part));
-                       if (!policy)
-                         return InvalidArgument("'" + std::string(part) +
-                                                "' is not valid: expected none, node-per-job, cheapest-first or divvy");
-                       flags.growth.push_back(*policy);
-                     }
-                     return {};
-                   },
-                   {},
-                   false});
+  table.push_back(Option::Value(
+      "providers", "FILE", "Nodes also come from the [[providers]] of this file, and go; without --nodes, all of them",
+      [&flags](std::string_view value) { return ReadProviders(value, flags.providers); }));
+  table.push_back(Option::Value(
+      "growth", "NAME,...", "How nodes are requested: none, node-per-job, cheapest-first, divvy (default: all)",
+      [&flags](std::string_view value) -> Status {
+        for (const std::string_view part : Split(value, ',')) {
+          const auto policy = simulate::GrowthPolicyFromName(Trim(part));
+          if (!policy)
+            return InvalidArgument("'" + std::string(part) +
+                                   "' is not valid: expected none, node-per-job, cheapest-first or divvy");
+          flags.growth.push_back(*policy);
+        }
+        return {};
+      }));
 }
 
 void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
@@ -177,12 +162,6 @@ void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
                             Setter apply, std::vector<std::string_view> aliases = {}) {
     const Takes takes = value.empty() ? Takes::kNothing : Takes::kValue;
     table.push_back({name, letter, takes, value, help, std::move(apply), std::move(aliases), false});
-  };
-  const auto flag = [](bool& into) -> Setter {
-    return [&into](std::string_view) -> Status {
-      into = true;
-      return {};
-    };
   };
   add("policy", 'p', "NAME,...", "Policies to compare, see above (default: small-first; openb: default)",
       List(flags.policies), {"policies", "compare"});
@@ -222,10 +201,7 @@ void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
       });
   add("contract", 0, "PERCENT",
       "time-sharing: what a long job may lose to others, in percent of its run time so far, or none (default: 20%)",
-      [&flags](std::string_view value) -> Status {
-        DIVVY_TRY(flags.time_sharing.options.at_most, simulate::ParseContract(value));
-        return {};
-      });
+      dialect::Reads(flags.time_sharing.options.at_most, simulate::ParseContract));
   add("trial", 0, "TIME", "time-sharing: GPU time for which a new job is not displaced (default: 64h)",
       [&flags](std::string_view value) {
         return ReadTime(value, std::chrono::hours(1), flags.time_sharing.options.trial);
@@ -253,14 +229,11 @@ void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
         flags.time_sharing.host_memory = *multiple;
         return {};
       });
-  add("no-limits", 0, "", "Ignore the time limits of the trace", [&flags](std::string_view) -> Status {
-    flags.engine.uses_limits = false;
-    return {};
-  });
+  add("no-limits", 0, "", "Ignore the time limits of the trace", dialect::Sets(flags.engine.uses_limits, false));
   add("teams", 0, "", "Treat the trace's teams as teams of equal weight (default: one team)",
-      flag(flags.engine.uses_teams));
+      dialect::Sets(flags.engine.uses_teams));
   add("replay", 0, "", "openb: jobs arrive and end as in the trace, instead of filling the cluster",
-      flag(flags.is_replayed));
+      dialect::Sets(flags.is_replayed));
   add("fill", 0, "X", "openb: submit jobs until they request X times the GPUs (default: 1.3)",
       Number(flags.fill.fill, 0, kMostFill, "not a number above 0 and at most 100"));
   add("moves", 0, "N", "openb: migrate up to N running jobs for a job that fits nowhere (default: 0)",
@@ -295,27 +268,15 @@ std::vector<Option> SimulateOptionTable(SimulateFlags& flags) {
     }
     table.push_back(std::move(option));
   }
-  table.push_back({"html",
-                   0,
-                   Takes::kValue,
-                   "FILE",
-                   "Write a self-contained HTML page with plots",
-                   Text(flags.html_file),
-                   {},
-                   false});
-  table.push_back({"by",
-                   0,
-                   Takes::kValue,
-                   "GROUP",
-                   "One row for each job size, team or submission hour: size, team or hour",
-                   [&flags](std::string_view value) -> Status {
-                     if (value != "size" && value != "team" && value != "hour")
-                       return InvalidArgument("'" + std::string(value) + "' is not valid: expected size, team or hour");
-                     flags.by = value;
-                     return {};
-                   },
-                   {},
-                   false});
+  table.push_back(Option::Value("html", "FILE", "Write a self-contained HTML page with plots", Text(flags.html_file)));
+  table.push_back(Option::Value("by", "GROUP", "One row for each job size, team or submission hour: size, team or hour",
+                                [&flags](std::string_view value) -> Status {
+                                  if (value != "size" && value != "team" && value != "hour")
+                                    return InvalidArgument("'" + std::string(value) +
+                                                           "' is not valid: expected size, team or hour");
+                                  flags.by = value;
+                                  return {};
+                                }));
   return table;
 }
 

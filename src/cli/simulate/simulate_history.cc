@@ -63,8 +63,7 @@ simulate::TraceCluster ClusterOf(const std::vector<wire::GpuView>& gpus) {
 }
 
 int SimulateHistory(const SimulateFlags& flags) {
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   wire::JobSelector select;
   select.user = "all";
   select.includes_final = true;
@@ -74,7 +73,7 @@ int SimulateHistory(const SimulateFlags& flags) {
     select.since = NowSeconds() - ToSeconds(*span);
   }
   std::optional<ProgressIndicator> progress(std::in_place, "reading the history");
-  const auto jobs = api->Jobs(select);
+  const auto jobs = api.Jobs(select);
   progress.reset();
   if (!jobs) return Fail(jobs.error());
   simulate::Workload workload = WorkloadOf(*jobs);
@@ -85,7 +84,7 @@ int SimulateHistory(const SimulateFlags& flags) {
     if (!parsed) return Fail(parsed.error());
     cluster = std::move(*parsed);
   } else {
-    const auto gpus = api->Gpus();
+    const auto gpus = api.Gpus();
     if (!gpus) return Fail(gpus.error());
     cluster = ClusterOf(*gpus);
   }

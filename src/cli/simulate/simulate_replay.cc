@@ -191,21 +191,19 @@ int ReplayAndShow(Workload workload, const TraceCluster& cluster, const std::str
   std::vector<Workload> workloads;
   for (const std::uint64_t seed : flags.seeds) workloads.push_back(simulate::Shaken(workload, seed));
   if (workloads.empty()) workloads.push_back(std::move(workload));
-  const auto plan = Plan(flags, cluster, workloads);
-  if (!plan) return Fail(plan.error());
+  DIVVY_TRY_OR_FAIL(const auto plan, Plan(flags, cluster, workloads));
 
   auto bar = std::make_unique<ProgressBar>(title);
-  auto runs = simulate::RunAll(*plan, std::max(1U, std::thread::hardware_concurrency()),
+  auto runs = simulate::RunAll(plan, std::max(1U, std::thread::hardware_concurrency()),
                                [&bar](double share) { bar->Show(share); });
   bar.reset();
   if (!runs) return Fail(runs.error());
   Report report;
   report.title = title;
-  report.notes.push_back(title + ": " + Sizes(plan->front()));
+  report.notes.push_back(title + ": " + Sizes(plan.front()));
   for (const std::string& note : workloads.front().notes) report.notes.push_back(note);
   report.runs = std::move(*runs);
-  const auto text = Printed(report, flags);
-  if (!text) return Fail(text.error());
+  DIVVY_TRY_OR_FAIL(const auto text, Printed(report, flags));
   if (!flags.csv_folder.empty()) {
     if (const Status written = WriteFolder(flags.csv_folder, report); !written) return Fail(written.error());
   }
@@ -213,7 +211,7 @@ int ReplayAndShow(Workload workload, const TraceCluster& cluster, const std::str
     const Status written = WriteFile(flags.html_file, ReportHtml(report, "divvy simulate " + title));
     if (!written) return Fail(written.error());
   }
-  std::fputs(text->c_str(), stdout);
+  std::fputs(text.c_str(), stdout);
   return 0;
 }
 
@@ -237,10 +235,10 @@ int SimulateTrace(const std::string& format, const SimulateFlags& flags) {
     return ReplayAndShow(std::move(*workload), cluster, title, flags);
   }
   std::error_code ignored;
-  const auto cluster = std::filesystem::exists(flags.nodes, ignored) ? simulate::ReadCluster(flags.nodes)
-                                                                     : simulate::ParseCluster(flags.nodes);
-  if (!cluster) return Fail(cluster.error());
-  return ReplayAndShow(std::move(*workload), *cluster, title, flags);
+  DIVVY_TRY_OR_FAIL(const auto cluster, std::filesystem::exists(flags.nodes, ignored)
+                                            ? simulate::ReadCluster(flags.nodes)
+                                            : simulate::ParseCluster(flags.nodes));
+  return ReplayAndShow(std::move(*workload), cluster, title, flags);
 }
 
 }  // namespace divvy::cli

@@ -35,7 +35,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 using SteadyClock = std::chrono::steady_clock;
 
 /// The largest number of jobs that are queried. Users do not scroll further, and each query costs the daemon time in
@@ -59,43 +58,16 @@ struct TopFlags {
 
 std::vector<Option> OptionTable(TopFlags& flags) {
   std::vector<Option> table;
-  table.push_back({"interval",
-                   'd',
-                   Takes::kValue,
-                   "SECONDS",
-                   "Refresh interval (default: 1)",
-                   [&flags](std::string_view value) -> Status {
-                     const auto seconds = ParseNumber(value);
-                     if (!seconds || !(*seconds >= 0.1 && *seconds <= 3600))
-                       return InvalidArgument("--interval must be 0.1 to 3600 seconds, not '" + std::string(value) +
-                                              "'");
-                     flags.interval_s = *seconds;
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"once",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Print one screen and exit, for files and pipes",
-                   [&flags](std::string_view) -> Status {
-                     flags.is_once = true;
-                     return {};
-                   },
-                   {},
-                   false});
-  table.push_back({"user",
-                   'u',
-                   Takes::kValue,
-                   "NAME",
-                   "Only this user's jobs",
-                   [&flags](std::string_view value) -> Status {
-                     flags.user = value;
-                     return {};
-                   },
-                   {},
-                   false});
+  table.push_back(Option::Value(
+      "interval", 'd', "SECONDS", "Refresh interval (default: 1)", [&flags](std::string_view value) -> Status {
+        const auto seconds = ParseNumber(value);
+        if (!seconds || !(*seconds >= 0.1 && *seconds <= 3600))
+          return InvalidArgument("--interval must be 0.1 to 3600 seconds, not '" + std::string(value) + "'");
+        flags.interval_s = *seconds;
+        return {};
+      }));
+  table.push_back(Option::Flag("once", "Print one screen and exit, for files and pipes", dialect::Sets(flags.is_once)));
+  table.push_back(Option::Value("user", 'u', "NAME", "Only this user's jobs", dialect::Keeps(flags.user)));
   return table;
 }
 
@@ -491,16 +463,13 @@ std::vector<Option> TopOptions() {
 
 int TopMain(const Words& words) {
   TopFlags flags;
-  const auto parsed = dialect::ParseOptions(OptionTable(flags), words);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->positional.empty())
-    return Fail(InvalidArgument("divvy top takes only options, no argument '" + parsed->positional.front() + "'"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  if (flags.is_once) return PrintOnce(*api, flags);
-  auto screen = TopScreen::Take();
-  if (!screen) return Fail(screen.error());
-  return Top(*std::move(api), *std::move(screen), flags).Run();
+  DIVVY_TRY_OR_FAIL(const auto parsed, dialect::ParseOptions(OptionTable(flags), words));
+  if (!parsed.positional.empty())
+    return Fail(InvalidArgument("divvy top takes only options, no argument '" + parsed.positional.front() + "'"));
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  if (flags.is_once) return PrintOnce(api, flags);
+  DIVVY_TRY_OR_FAIL(auto screen, TopScreen::Take());
+  return Top(std::move(api), std::move(screen), flags).Run();
 }
 
 }  // namespace divvy::cli

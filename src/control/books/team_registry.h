@@ -52,7 +52,6 @@ class TeamRegistry {
   Result<Setting> SetQuotas(bool are_on);
 
   bool are_quotas_on() const { return are_quotas_on_; }
-  bool are_quotas_from_file() const { return are_quotas_from_file_; }
   const std::map<std::string, TeamRow, std::less<>>& teams() const { return teams_; }
   const std::map<std::string, UserRow, std::less<>>& users() const { return users_; }
   const std::vector<GpuPrice>& prices() const { return prices_; }

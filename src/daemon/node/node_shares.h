@@ -92,7 +92,6 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
 
   /// The keeper's last state; empty if there is no keeper.
   const wire::KeeperState& state() const { return state_; }
-  bool has_keeper() const { return is_open_; }
 
   // KeeperListener
   void OnKeeper() override;

@@ -72,187 +72,112 @@ Status ApplyNotifyOn(std::string_view text, JobSpec& spec) {
 using Table = std::vector<Option>;
 
 void AddResources(Table& table, JobSpec& spec) {
-  table.push_back({"gpus",
-                   'g',
-                   Takes::kValue,
-                   "N",
-                   "number of GPUs",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.request.gpus, ReadGpus(value));
-                     return {};
-                   },
-                   {"gres"}});
-  table.push_back({"shared", 0, Takes::kNothing, "",
-                   "share the GPUs: use only --gpu-memory of each and leave the rest to other jobs",
-                   [&spec](std::string_view) -> Status {
-                     Keep(spec, kShared, "1");
-                     return {};
-                   }});
-  table.push_back({"gpu-memory",
-                   0,
-                   Takes::kValue,
-                   "SIZE",
-                   "memory needed on each GPU, such as 24G; a bare number means MB",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.request.gpu_memory, ParseSize(value, kMebibyte));
-                     return {};
-                   },
-                   {"max-gpu-mem", "max-gpu-memory"}});
-  table.push_back({"memory",
-                   'm',
-                   Takes::kValue,
-                   "SIZE",
-                   "host memory; a bare number means MB",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.request.memory, ParseSize(value, kMebibyte));
-                     return {};
-                   },
-                   {"max-mem", "max-memory"}});
-  table.push_back({"conda-env", 'c', Takes::kValue, "ENV", "conda environment to run in",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(const std::string name, ReadPath(value));
-                     Keep(spec, kConda, name);
-                     return {};
-                   }});
+  table.push_back(Option::Value("gpus", 'g', "N", "number of GPUs", Reads(spec.request.gpus, ReadGpus), {"gres"}));
+  table.push_back(Option::Flag("shared",
+                               "share the GPUs: use only --gpu-memory of each and leave the rest to other jobs",
+                               [&spec](std::string_view) -> Status {
+                                 Keep(spec, kShared, "1");
+                                 return {};
+                               }));
+  table.push_back(Option::Value("gpu-memory", "SIZE", "memory needed on each GPU, such as 24G; a bare number means MB",
+                                Reads(spec.request.gpu_memory, ParseSize, kMebibyte),
+                                {"max-gpu-mem", "max-gpu-memory"}));
+  table.push_back(Option::Value("memory", 'm', "SIZE", "host memory; a bare number means MB",
+                                Reads(spec.request.memory, ParseSize, kMebibyte), {"max-mem", "max-memory"}));
+  table.push_back(
+      Option::Value("conda-env", 'c', "ENV", "conda environment to run in", [&spec](std::string_view value) -> Status {
+        DIVVY_TRY(const std::string name, ReadPath(value));
+        Keep(spec, kConda, name);
+        return {};
+      }));
 }
 
 void AddWhen(Table& table, JobSpec& spec, const ParseContext& around) {
-  table.push_back({"time",
-                   't',
-                   Takes::kValue,
-                   "TIME",
-                   "time limit: HH:MM:SS, MM:SS or minutes",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.time_limit, ReadTimeLimit(value));
-                     return {};
-                   },
-                   {"time-limit", "timelimit"}});
-  table.push_back({"begin", 0, Takes::kValue, "WHEN", "earliest start time: now+1h, 16:00, 2026-03-01T16:00",
-                   [&spec, &around](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.begin, ParseMoment(value, around.now, around.utc_offset));
-                     if (spec.begin < around.now)
-                       AddNote(spec, "--begin " + std::string(value) + " has passed: starts as soon as it can");
-                     return {};
-                   }});
-  table.push_back({"priority",
-                   'p',
-                   Takes::kValue,
-                   "N",
-                   "priority from 0 to 255; higher runs first (default: 10)",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(const int priority, ReadCount(value, 0, 255, "priority"));
-                     spec.priority = priority - kGflowDefaultPriority;
-                     return {};
-                   },
-                   {"nice"}});
+  table.push_back(Option::Value("time", 't', "TIME", "time limit: HH:MM:SS, MM:SS or minutes",
+                                Reads(spec.time_limit, ReadTimeLimit), {"time-limit", "timelimit"}));
+  table.push_back(Option::Value("begin", "WHEN", "earliest start time: now+1h, 16:00, 2026-03-01T16:00",
+                                [&spec, &around](std::string_view value) -> Status {
+                                  DIVVY_TRY(spec.begin, ParseMoment(value, around.now, around.utc_offset));
+                                  if (spec.begin < around.now)
+                                    AddNote(spec,
+                                            "--begin " + std::string(value) + " has passed: starts as soon as it can");
+                                  return {};
+                                }));
+  table.push_back(Option::Value("priority", 'p', "N", "priority from 0 to 255; higher runs first (default: 10)",
+                                [&spec](std::string_view value) -> Status {
+                                  DIVVY_TRY(const int priority, ReadCount(value, 0, 255, "priority"));
+                                  spec.priority = priority - kGflowDefaultPriority;
+                                  return {};
+                                },
+                                {"nice"}));
   const auto jobs = [&spec, &around](bool any) {
     return [&spec, &around, any](std::string_view value) { return ApplyJobs(value, any, around, spec); };
   };
-  table.push_back({"depends-on",
-                   'd',
-                   Takes::kValue,
-                   "JOB",
-                   "start after this job succeeded: 12, @ (my last), @~1",
-                   jobs(false),
-                   {"dependency"}});
+  table.push_back(Option::Value("depends-on", 'd', "JOB", "start after this job succeeded: 12, @ (my last), @~1",
+                                jobs(false), {"dependency"}));
+  table.push_back(Option::Value("depends-on-all", "JOBS", "start after all of these succeeded: 12,13", jobs(false)));
+  table.push_back(Option::Value("depends-on-any", "JOBS", "start after one of these succeeded: 12,13", jobs(true)));
   table.push_back(
-      {"depends-on-all", 0, Takes::kValue, "JOBS", "start after all of these succeeded: 12,13", jobs(false)});
-  table.push_back(
-      {"depends-on-any", 0, Takes::kValue, "JOBS", "start after one of these succeeded: 12,13", jobs(true)});
-  table.push_back({"no-auto-cancel", 0, Takes::kNothing, "", "stay in the queue if the job waited for fails",
-                   [&spec](std::string_view) -> Status {
-                     spec.keeps_waiting = true;
-                     return {};
-                   }});
+      Option::Flag("no-auto-cancel", "stay in the queue if the job waited for fails", Sets(spec.keeps_waiting)));
 }
 
 void AddMany(Table& table, JobSpec& spec, const ParseContext& around) {
   const auto seen = std::make_shared<std::set<std::string, std::less<>>>();
-  table.push_back(
-      {"array", 0, Takes::kValue, "RANGE", "one job for each index: 1-10", [&spec](std::string_view value) -> Status {
-         DIVVY_TRY(spec.array, ReadArray(value));
-         return {};
-       }});
-  table.push_back({"param", 0, Takes::kValue, "NAME=VALUES",
-                   "one job for each value, which replaces {NAME} in the command: lr=1e-3,1e-4 or seed=0:9",
-                   [&spec, seen](std::string_view value) -> Status {
-                     const std::string name(Trim(value.substr(0, value.find('='))));
-                     JobSpec trial;
-                     trial.parameters = spec.parameters;
-                     if (!seen->contains(name)) {
-                       std::erase_if(trial.parameters, [&](const Parameter& other) { return other.name == name; });
-                     }
-                     DIVVY_CHECK(ParseParameter(value, trial));
-                     spec.parameters = std::move(trial.parameters);
-                     seen->insert(name);
-                     return {};
-                   }});
-  table.push_back({"param-file", 0, Takes::kValue, "CSV",
-                   "one job for each row of the file; its header names the parameters",
-                   [&spec, &around](std::string_view value) -> Status {
-                     DIVVY_TRY(const std::string csv, ReadNamedFile(value, around));
-                     return ParseParameterFile(csv, value, spec);
-                   }});
-  table.push_back({"name-template", 0, Takes::kValue, "TEXT", "name of each job of a sweep: train-{lr}",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.name_template, ReadLabel(value, 256));
-                     return {};
-                   }});
-  table.push_back({"max-concurrent", 0, Takes::kValue, "N", "how many jobs of this submission may run at once",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(const int limit, ReadCount(value, 1, 1'000'000, "jobs"));
-                     Keep(spec, kConcurrent, std::to_string(limit));
-                     return {};
-                   }});
-  table.push_back({"max-retries", 0, Takes::kValue, "N", "restart the job up to N times if it fails",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.retries, ReadCount(value, 0, 1000, "retries"));
-                     return {};
-                   }});
+  table.push_back(Option::Value("array", "RANGE", "one job for each index: 1-10", Reads(spec.array, ReadArray)));
+  table.push_back(Option::Value(
+      "param", "NAME=VALUES", "one job for each value, which replaces {NAME} in the command: lr=1e-3,1e-4 or seed=0:9",
+      [&spec, seen](std::string_view value) -> Status {
+        const std::string name(Trim(value.substr(0, value.find('='))));
+        JobSpec trial;
+        trial.parameters = spec.parameters;
+        if (!seen->contains(name)) {
+          std::erase_if(trial.parameters, [&](const Parameter& other) { return other.name == name; });
+        }
+        DIVVY_CHECK(ParseParameter(value, trial));
+        spec.parameters = std::move(trial.parameters);
+        seen->insert(name);
+        return {};
+      }));
+  table.push_back(Option::Value("param-file", "CSV",
+                                "one job for each row of the file; its header names the parameters",
+                                [&spec, &around](std::string_view value) -> Status {
+                                  DIVVY_TRY(const std::string csv, ReadNamedFile(value, around));
+                                  return ParseParameterFile(csv, value, spec);
+                                }));
+  table.push_back(Option::Value("name-template", "TEXT", "name of each job of a sweep: train-{lr}",
+                                Reads(spec.name_template, ReadLabel, 256u)));
+  table.push_back(Option::Value("max-concurrent", "N", "how many jobs of this submission may run at once",
+                                [&spec](std::string_view value) -> Status {
+                                  DIVVY_TRY(const int limit, ReadCount(value, 1, 1'000'000, "jobs"));
+                                  Keep(spec, kConcurrent, std::to_string(limit));
+                                  return {};
+                                }));
+  table.push_back(Option::Value("max-retries", "N", "restart the job up to N times if it fails",
+                                Reads(spec.retries, ReadCount, 0, 1000, "retries")));
 }
 
 void AddGflowLabels(Table& table, JobSpec& spec) {
-  table.push_back({"name",
-                   'n',
-                   Takes::kValue,
-                   "NAME",
-                   "name of the job",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.name, ReadLabel(value, 256));
-                     return {};
-                   },
-                   {"job-name"}});
-  table.push_back({"job-name-letter",
-                   'J',
-                   Takes::kValue,
-                   "NAME",
-                   "the same as --name",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.name, ReadLabel(value, 256));
-                     return {};
-                   },
-                   {},
-                   true});
-  table.push_back({"project", 'P', Takes::kValue, "CODE", "project that the job belongs to",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.project, ReadLabel(value, 64));
-                     return {};
-                   }});
+  table.push_back(
+      Option::Value("name", 'n', "NAME", "name of the job", Reads(spec.name, ReadLabel, 256u), {"job-name"}));
+  table.push_back(
+      Option::Value("job-name-letter", 'J', "NAME", "the same as --name", Reads(spec.name, ReadLabel, 256u)).Hidden());
+  table.push_back(
+      Option::Value("project", 'P', "CODE", "project that the job belongs to", Reads(spec.project, ReadLabel, 64u)));
   const auto mails = std::make_shared<std::string>();
-  table.push_back({"notify-email", 0, Takes::kValue, "ADDRESS",
-                   "mail address to notify when the job ends, or on the events of --notify-on",
-                   [&spec, mails](std::string_view value) -> Status {
-                     DIVVY_TRY(const std::string address, ReadLabel(value, 256));
-                     if (address.find('@') == std::string::npos)
-                       return InvalidArgument(Quoted(value) + " is not a mail address");
-                     *mails += (mails->empty() ? "" : ",") + address;
-                     Keep(spec, kNotifyEmail, *mails);
-                     return {};
-                   }});
-  table.push_back({"notify-on", 0, Takes::kValue, "EVENTS", "events to send to --notify-email",
-                   [&spec](std::string_view value) { return ApplyNotifyOn(value, spec); }});
-  table.push_back({"auto-close", 0, Takes::kNothing, "", "nothing to close: jobs run without tmux",
-                   [](std::string_view) -> Status { return {}; }});
+  table.push_back(Option::Value("notify-email", "ADDRESS",
+                                "mail address to notify when the job ends, or on the events of --notify-on",
+                                [&spec, mails](std::string_view value) -> Status {
+                                  DIVVY_TRY(const std::string address, ReadLabel(value, 256));
+                                  if (address.find('@') == std::string::npos)
+                                    return InvalidArgument(Quoted(value) + " is not a mail address");
+                                  *mails += (mails->empty() ? "" : ",") + address;
+                                  Keep(spec, kNotifyEmail, *mails);
+                                  return {};
+                                }));
+  table.push_back(Option::Value("notify-on", "EVENTS", "events to send to --notify-email",
+                                [&spec](std::string_view value) { return ApplyNotifyOn(value, spec); }));
+  table.push_back(Option::Flag("auto-close", "nothing to close: jobs run without tmux",
+                               [](std::string_view) -> Status { return {}; }));
 }
 
 /// A unique group name: the time of this submission in nanoseconds.

@@ -108,36 +108,31 @@ Result<std::vector<ContainerMount>> ReadMounts(std::string_view text, std::strin
 }
 
 void AddContainerOptions(std::vector<Option>& table, JobSpec& spec) {
+  table.push_back(Option::Value(
+      "image", "IMAGE",
+      "run in a container of this image with podman, docker or apptainer: nvcr.io/nvidia/pytorch:24.01-py3",
+      [&spec](std::string_view value) -> Status {
+        DIVVY_TRY(spec.labels[std::string(kImage)], ReadImage(value));
+        return {};
+      },
+      {"container-image"}));
   table.push_back(
-      {"image",
-       0,
-       Takes::kValue,
-       "IMAGE",
-       "run in a container of this image with podman, docker or apptainer: nvcr.io/nvidia/pytorch:24.01-py3",
-       [&spec](std::string_view value) -> Status {
-         DIVVY_TRY(spec.labels[std::string(kImage)], ReadImage(value));
-         return {};
-       },
-       {"container-image"}});
-  table.push_back({"mount",
-                   0,
-                   Takes::kValue,
-                   "SRC:DST[:ro]",
-                   "mount a folder or file into the container, in addition to the working directory; repeatable",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_CHECK(ReadMounts(value, "/", "/"));
-                     std::string& mounts = spec.labels[std::string(kMounts)];
-                     mounts += (mounts.empty() ? "" : ",") + std::string(value);
-                     return {};
-                   },
-                   {"container-mounts"}});
-  table.push_back({"container-workdir", 0, Takes::kValue, "DIR",
-                   "directory in the container where the program starts (default: the working directory)",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_CHECK(CheckDirectory(value));
-                     spec.labels[std::string(kDirectory)] = value;
-                     return {};
-                   }});
+      Option::Value("mount", "SRC:DST[:ro]",
+                    "mount a folder or file into the container, in addition to the working directory; repeatable",
+                    [&spec](std::string_view value) -> Status {
+                      DIVVY_CHECK(ReadMounts(value, "/", "/"));
+                      std::string& mounts = spec.labels[std::string(kMounts)];
+                      mounts += (mounts.empty() ? "" : ",") + std::string(value);
+                      return {};
+                    },
+                    {"container-mounts"}));
+  table.push_back(Option::Value("container-workdir", "DIR",
+                                "directory in the container where the program starts (default: the working directory)",
+                                [&spec](std::string_view value) -> Status {
+                                  DIVVY_CHECK(CheckDirectory(value));
+                                  spec.labels[std::string(kDirectory)] = value;
+                                  return {};
+                                }));
 }
 
 void AddSlurmContainerOptions(std::vector<Option>& table, JobSpec& spec) {

@@ -78,31 +78,19 @@ Result<std::string> ReadConstraint(std::string_view text) {
 }
 
 void AddNodeOptions(std::vector<Option>& table, JobSpec& spec) {
-  table.push_back({"nodes", 'N', Takes::kValue, "N",
-                   "number of nodes; each provides the requested GPUs, cores and memory, and runs one task unless "
-                   "--tasks says otherwise (default: 1)",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.request.nodes, ReadCount(value, 1, kMostNodes, "nodes"));
-                     return {};
-                   }});
-  table.push_back(
-      {"constraint", 'C', Takes::kValue, "EXPR",
-       "features that the nodes must have: ib, \"ib&(nvme|ssd)\", \"[rack1|rack2]\" (all nodes the same one)",
-       [&spec](std::string_view value) -> Status {
-         DIVVY_TRY(spec.request.constraint, ReadConstraint(value));
-         return {};
-       }});
+  table.push_back(Option::Value("nodes", 'N', "N",
+                                "number of nodes; each provides the requested GPUs, cores and memory, and runs one "
+                                "task unless --tasks says otherwise (default: 1)",
+                                Reads(spec.request.nodes, ReadCount, 1, kMostNodes, "nodes")));
+  table.push_back(Option::Value(
+      "constraint", 'C', "EXPR",
+      "features that the nodes must have: ib, \"ib&(nvme|ssd)\", \"[rack1|rack2]\" (all nodes the same one)",
+      Reads(spec.request.constraint, ReadConstraint)));
   // The option has no letter: -w, as in Slurm, is --wait in divvy.
-  table.push_back({"nodelist", 0, Takes::kValue, "LIST", "use only these nodes: n1,n2 or n[1-4,7]",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.request.node_list, ReadNodeList(value));
-                     return {};
-                   }});
-  table.push_back({"exclude", 'x', Takes::kValue, "LIST", "do not use these nodes: n1,n2 or n[1-4,7]",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.request.excluded_nodes, ReadNodeList(value));
-                     return {};
-                   }});
+  table.push_back(Option::Value("nodelist", "LIST", "use only these nodes: n1,n2 or n[1-4,7]",
+                                Reads(spec.request.node_list, ReadNodeList)));
+  table.push_back(Option::Value("exclude", 'x', "LIST", "do not use these nodes: n1,n2 or n[1-4,7]",
+                                Reads(spec.request.excluded_nodes, ReadNodeList)));
 }
 
 Status CheckNodes(const Request& request) {
@@ -148,27 +136,26 @@ std::vector<std::string> NodeReadings(const Request& request) {
 }
 
 void AddGrowthOptions(std::vector<Option>& table, JobSpec& spec) {
-  table.push_back({"no-grow", 0, Takes::kNothing, "", "wait for existing nodes; request none from a provider",
-                   [&spec](std::string_view) -> Status {
-                     spec.labels[std::string(kNoGrowLabel)] = "yes";
-                     return {};
-                   }});
-  table.push_back({"provider", 0, Takes::kValue, "NAMES",
-                   "request nodes for this job from these providers only, see divvy providers; repeatable",
-                   [&spec, has_any = std::make_shared<bool>(false)](std::string_view value) -> Status {
-                     const bool is_later = *has_any;
-                     *has_any = true;
-                     return AddProvider(value, spec, is_later);
-                   }});
-  table.push_back({"max-price", 0, Takes::kValue, "AMOUNT",
-                   "highest price per hour of all nodes that are requested for this job, such as 3.50",
-                   [&spec](std::string_view value) -> Status {
-                     if (!PriceIn(value))
-                       return InvalidArgument(Quoted(value) +
-                                              " is not a number above 0 and at most 1000000000; write it like 3.50");
-                     spec.labels[std::string(kMaxPriceLabel)] = value;
-                     return {};
-                   }});
+  table.push_back(Option::Flag("no-grow", "wait for existing nodes; request none from a provider",
+                               [&spec](std::string_view) -> Status {
+                                 spec.labels[std::string(kNoGrowLabel)] = "yes";
+                                 return {};
+                               }));
+  table.push_back(Option::Value("provider", "NAMES",
+                                "request nodes for this job from these providers only, see divvy providers; repeatable",
+                                [&spec, has_any = std::make_shared<bool>(false)](std::string_view value) -> Status {
+                                  const bool is_later = *has_any;
+                                  *has_any = true;
+                                  return AddProvider(value, spec, is_later);
+                                }));
+  table.push_back(Option::Value(
+      "max-price", "AMOUNT", "highest price per hour of all nodes that are requested for this job, such as 3.50",
+      [&spec](std::string_view value) -> Status {
+        if (!PriceIn(value))
+          return InvalidArgument(Quoted(value) + " is not a number above 0 and at most 1000000000; write it like 3.50");
+        spec.labels[std::string(kMaxPriceLabel)] = value;
+        return {};
+      }));
 }
 
 }  // namespace divvy::dialect

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -18,6 +19,26 @@ namespace divvy::dialect {
 
 /// Applies an option. The value is "" for a flag. Errors need not name the option, because the parser adds it.
 using Apply = std::function<Status(std::string_view value)>;
+
+/// Sets `target`, which must outlive the parse: a flag.
+template <typename Target>
+Apply Sets(Target& target, bool to = true) {
+  return [&target, to](std::string_view) -> Status { return target = to, Status(); };
+}
+/// Keeps the value as text in `target`, which must outlive the parse.
+template <typename Target>
+Apply Keeps(Target& target) {
+  return [&target](std::string_view value) -> Status { return target = std::string(value), Status(); };
+}
+
+/// Keeps what `read` makes of the value, and of `arguments` behind it, in `target`, which must outlive the parse.
+template <typename Target, typename Read, typename... Arguments>
+Apply Reads(Target& target, Read read, Arguments... arguments) {
+  return [&target, read, arguments...](std::string_view value) -> Status {
+    DIVVY_TRY(target, read(value, arguments...));
+    return {};
+  };
+}
 
 enum class Takes { kNothing, kValue, kOptionalValue /* only as --name=value */ };
 
@@ -50,6 +71,27 @@ struct Option {
   std::vector<std::string_view> aliases;  // Other long names, never shown.
   bool is_hidden = false;
   OptionGroup group = OptionGroup::kNone;
+
+  /// Makes --NAME VALUE_NAME, or -L VALUE_NAME with a `letter`.
+  static Option Value(std::string_view name, char letter, std::string_view value_name, std::string_view help,
+                      Apply apply, std::vector<std::string_view> aliases = {}) {
+    return {name, letter, Takes::kValue, value_name, help, std::move(apply), std::move(aliases)};
+  }
+  static Option Value(std::string_view name, std::string_view value_name, std::string_view help, Apply apply,
+                      std::vector<std::string_view> aliases = {}) {
+    return Value(name, 0, value_name, help, std::move(apply), std::move(aliases));
+  }
+  /// Makes --NAME, which takes no value.
+  static Option Flag(std::string_view name, char letter, std::string_view help, Apply apply,
+                     std::vector<std::string_view> aliases = {}) {
+    return {name, letter, Takes::kNothing, "", help, std::move(apply), std::move(aliases)};
+  }
+  static Option Flag(std::string_view name, std::string_view help, Apply apply,
+                     std::vector<std::string_view> aliases = {}) {
+    return Flag(name, 0, help, std::move(apply), std::move(aliases));
+  }
+  /// Returns the option as one that --help does not list.
+  Option Hidden() && { return is_hidden = true, std::move(*this); }
 };
 
 /// An option's help without its "(default: ...)" at the end, for texts about a value that was or may be given.

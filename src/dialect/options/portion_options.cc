@@ -239,16 +239,10 @@ void AddPortionOptions(std::vector<Option>& table, JobSpec& spec) {
   add("gpu-limit", Takes::kValue, "FRACTION",
       "largest GPU fraction that the job may use while others leave it idle, such as 0.8 (default: the fraction of "
       "--gpus)",
-      [&spec](std::string_view value) -> Status {
-        DIVVY_TRY(spec.request.portion.limit, ReadParts(value));
-        return {};
-      });
+      Reads(spec.request.portion.limit, ReadParts));
   add("gpu-memory-limit", Takes::kValue, "SIZE",
       "largest GPU memory that the job may use while others leave it idle (default: the request of --gpu-memory)",
-      [&spec](std::string_view value) -> Status {
-        DIVVY_TRY(spec.request.portion.memory_limit, ReadShareOfMemory(value));
-        return {};
-      });
+      Reads(spec.request.portion.memory_limit, ReadShareOfMemory));
   add("shared", Takes::kNothing, "", "share the GPUs: use only --gpu-memory of each and leave the rest to other jobs",
       [&spec](std::string_view) -> Status {
         spec.labels[std::string(kSharedLabel)] = "1";
@@ -269,17 +263,11 @@ void AddPortionOptions(std::vector<Option>& table, JobSpec& spec) {
       });
   add("mps", Takes::kNothing, "",
       "use the GPU concurrently with its other tenants through NVIDIA MPS, if available, instead of taking turns",
-      [&spec](std::string_view) -> Status {
-        spec.request.portion.uses_mps = true;
-        return {};
-      });
+      Sets(spec.request.portion.uses_mps));
   add("slice", Takes::kValue, "PROFILE|>=SIZE",
       "MIG instance instead of a whole GPU: 1g.18gb, 1g (on any GPU model), or >=16G for the smallest with that much "
       "memory",
-      [&spec](std::string_view value) -> Status {
-        DIVVY_TRY(spec.request.slice, ReadSlice(value));
-        return {};
-      });
+      Reads(spec.request.slice, ReadSlice));
 }
 
 void CompletePortion(JobSpec& spec) {

@@ -24,19 +24,19 @@ std::string Label(const JobSpec& spec, std::string_view name) {
 
 Option Kept(std::string_view name, std::string_view value_name, std::string_view help, std::string_view label,
             JobSpec& spec, std::vector<std::string_view> words) {
-  return {name, 0, Takes::kValue, value_name, help, [=, &spec](std::string_view value) -> Status {
-            if (std::ranges::none_of(words, [&](std::string_view word) { return value.starts_with(word); }))
-              return InvalidArgument("'" + std::string(value) + "' is not valid; expected " + std::string(value_name));
-            spec.labels[std::string(label)] = value;
-            return {};
-          }};
+  return Option::Value(name, value_name, help, [=, &spec](std::string_view value) -> Status {
+    if (std::ranges::none_of(words, [&](std::string_view word) { return value.starts_with(word); }))
+      return InvalidArgument("'" + std::string(value) + "' is not valid; expected " + std::string(value_name));
+    spec.labels[std::string(label)] = value;
+    return {};
+  });
 }
 
 Option Set(std::string_view name, std::string_view help, std::string_view label, JobSpec& spec) {
-  return {name, 0, Takes::kNothing, "", help, [=, &spec](std::string_view) -> Status {
-            spec.labels[std::string(label)] = "1";
-            return {};
-          }};
+  return Option::Flag(name, help, [=, &spec](std::string_view) -> Status {
+    spec.labels[std::string(label)] = "1";
+    return {};
+  });
 }
 
 }  // namespace
@@ -54,13 +54,14 @@ TaskOptions ReadTaskOptions(const JobSpec& spec) {
 }
 
 void AddTaskOptions(std::vector<Option>& table, JobSpec& spec) {
-  table.push_back({"gpus-per-task", 0, Takes::kValue, "N",
-                   "GPUs of each task; they come first in its CUDA_VISIBLE_DEVICES, followed by the job's other GPUs",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(const int count, ReadCount(value, 1, GpuSet::kCapacity, "GPUs"));
-                     spec.labels[std::string(kGpusPerTask)] = std::to_string(count);
-                     return {};
-                   }});
+  table.push_back(
+      Option::Value("gpus-per-task", "N",
+                    "GPUs of each task; they come first in its CUDA_VISIBLE_DEVICES, followed by the job's other GPUs",
+                    [&spec](std::string_view value) -> Status {
+                      DIVVY_TRY(const int count, ReadCount(value, 1, GpuSet::kCapacity, "GPUs"));
+                      spec.labels[std::string(kGpusPerTask)] = std::to_string(count);
+                      return {};
+                    }));
   table.push_back(Kept("gpu-bind", "single|none|map_gpu:LIST|mask_gpu:LIST",
                        "GPUs that each task sees: only its own (single), all in the same order (none), or as listed",
                        kGpuBind, spec,
@@ -69,15 +70,14 @@ void AddTaskOptions(std::vector<Option>& table, JobSpec& spec) {
                        "cores that each task runs on (default: those near its GPUs)", kCpuBind, spec,
                        {"none", "cores", "rank", "map_cpu:", "mask_cpu:"}));
   table.push_back(Set("no-kill", "let the other tasks continue if one fails", kNoKill, spec));
-  table.push_back({"components", 0, Takes::kValue, "LIST|all",
-                   "inside a heterogeneous job: components to run the tasks in, such as 0,2",
-                   [&spec](std::string_view value) -> Status {
-                     if (value.empty() || (value != "all" && value.find_first_not_of("0123456789,-") != value.npos))
-                       return InvalidArgument("'" + std::string(value) +
-                                              "' is not a list of components; write 0,2 or all");
-                     spec.labels[std::string(kComponents)] = value;
-                     return {};
-                   }});
+  table.push_back(Option::Value(
+      "components", "LIST|all", "inside a heterogeneous job: components to run the tasks in, such as 0,2",
+      [&spec](std::string_view value) -> Status {
+        if (value.empty() || (value != "all" && value.find_first_not_of("0123456789,-") != value.npos))
+          return InvalidArgument("'" + std::string(value) + "' is not a list of components; write 0,2 or all");
+        spec.labels[std::string(kComponents)] = value;
+        return {};
+      }));
   table.push_back(Set("label-output", "prefix each output line with the number of its task", kLabelOutput, spec));
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <numeric>
 
 #include "base/result.h"
 
@@ -36,20 +34,6 @@ std::array<int, kMigProfiles> RoomAfter(const MigCut& cut) {
   return rooms;
 }
 
-bool Arrange(MigCut& cut, std::span<const MigProfile> profiles, const std::vector<std::size_t>& order, std::size_t at,
-             std::vector<int>& starts) {
-  if (at == order.size()) return true;
-  const MigProfile profile = profiles[order[at]];
-  for (int start = kMigMemorySlices - 1; start >= 0; --start) {
-    if (!MigFitsAt(cut, profile, start)) continue;
-    MigTake(cut, profile, start);
-    starts[order[at]] = start;
-    if (Arrange(cut, profiles, order, at + 1, starts)) return true;
-    MigRelease(cut, profile, start);
-  }
-  return false;
-}
-
 }  // namespace
 
 std::uint8_t MigSlices(MigProfile profile, int start) {
@@ -63,25 +47,6 @@ std::string_view MigProfileName(MigProfile profile) {
 
 int ComputeSlices(MigProfile profile) { return Of(profile).compute; }
 int MemorySlices(MigProfile profile) { return Of(profile).memory; }
-
-std::optional<MigProfile> MigProfileFromName(std::string_view name, int gpu_memory_gb) {
-  if (const std::size_t dash = name.rfind('-'); dash != std::string_view::npos) name.remove_prefix(dash + 1);
-  int compute = 0;
-  int memory = 0;
-  const char* end = name.data() + name.size();
-  const auto [dot, wrong] = std::from_chars(name.data(), end, compute);
-  if (wrong != std::errc() || !std::string_view(dot, static_cast<std::size_t>(end - dot)).starts_with("g.")) {
-    return std::nullopt;
-  }
-  const auto [unit, bad] = std::from_chars(dot + 2, end, memory);
-  if (bad != std::errc() || std::string_view(unit, static_cast<std::size_t>(end - unit)) != "gb") return std::nullopt;
-  for (int i = 0; i < kMigProfiles; ++i) {
-    const auto profile = static_cast<MigProfile>(i);
-    if (Of(profile).compute == compute && gpu_memory_gb * Of(profile).memory == memory * kMigMemorySlices)
-      return profile;
-  }
-  return std::nullopt;
-}
 
 std::optional<MigProfile> MigProfileOf(int compute_slices, int memory_slices) {
   for (int i = 0; i < kMigProfiles; ++i) {
@@ -141,17 +106,6 @@ std::optional<int> ChooseMigStart(const MigCut& cut, MigProfile profile) {
     best_rooms = rooms;
   }
   return best;
-}
-
-std::optional<std::vector<int>> ArrangeMig(const MigCut& cut, std::span<const MigProfile> profiles) {
-  std::vector<std::size_t> order(profiles.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  // Large instances have the fewest starts, so the search ends after a few steps.
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return profiles[a] > profiles[b]; });
-  std::vector<int> starts(profiles.size());
-  MigCut left = cut;
-  if (!Arrange(left, profiles, order, 0, starts)) return std::nullopt;
-  return starts;
 }
 
 }  // namespace divvy::placement

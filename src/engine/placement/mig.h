@@ -7,9 +7,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
-#include <vector>
 
 namespace divvy::placement {
 
@@ -26,9 +24,6 @@ int MemorySlices(MigProfile profile);
 /// Returns the name of a MIG profile without its memory size, which depends on the GPU: "1g", "1g-wide", "2g" ...
 std::string_view MigProfileName(MigProfile profile);
 
-/// Parses the name of a MIG profile for a GPU with this much memory: the same profile is "2g.10gb" on a GPU of 40 GB
-/// and "2g.20gb" on one of 80 GB. Returns nullopt if the GPU has no such profile.
-std::optional<MigProfile> MigProfileFromName(std::string_view name, int gpu_memory_gb);
 /// Returns the MIG profile with these numbers of compute and memory slices; nullopt if there is none.
 std::optional<MigProfile> MigProfileOf(int compute_slices, int memory_slices);
 
@@ -61,9 +56,5 @@ int MigRoom(const MigCut& cut, MigProfile profile);
 /// most instances of the largest profile, then of the next, and so on; of equally good ones the last, because the
 /// largest profiles fit only at the front. nullopt if the instance does not fit.
 std::optional<int> ChooseMigStart(const MigCut& cut, MigProfile profile);
-
-/// Returns where an instance of each of these profiles can start on the GPU so that all fit together, in the order of
-/// `profiles`; nullopt only if that is impossible.
-std::optional<std::vector<int>> ArrangeMig(const MigCut& cut, std::span<const MigProfile> profiles);
 
 }  // namespace divvy::placement

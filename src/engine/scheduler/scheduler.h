@@ -182,7 +182,6 @@ class Scheduler {
   /// compiled and therefore fits no node.
   core::ResourceRequest AskAbout(const Request& request, const std::string& pool, PlacementStrategy placement,
                                  std::string* why = nullptr) const;
-  core::CapIndex cpu_jobs_cap() const { return cpu_jobs_cap_; }
 
  private:
   void Rebuild(core::Teams teams);

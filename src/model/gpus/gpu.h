@@ -75,6 +75,4 @@ struct GpuObservation {
   friend bool operator==(const GpuObservation&, const GpuObservation&) = default;
 };
 
-enum class GpuState { kFree, kAllocated, kUnmanaged, kRestricted, kFenced };
-
 }  // namespace divvy

@@ -88,9 +88,6 @@ class EmulatedWorld {
 /// graphics". Error messages say what was expected.
 Status DriveEmulation(const std::string& directory, const std::vector<std::string>& words);
 
-/// Lists the words that DriveEmulation accepts, one form per line.
-std::string_view DriveEmulationUsage();
-
 /// Parses "80GB", "512MiB", "1024" (bytes). GB means GiB, as in the names of GPUs. Returns nullopt for anything else.
 std::optional<Bytes> ParseEmulatedMemory(std::string_view text);
 

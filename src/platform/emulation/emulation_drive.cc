@@ -125,21 +125,6 @@ constexpr std::array kVerbs = {
 
 }  // namespace
 
-std::string_view DriveEmulationUsage() {
-  return "add-process GPU PID MEMORY [graphics]\n"
-         "remove-process GPU PID\n"
-         "utilisation GPU PERCENT [MEMORY_PERCENT]\n"
-         "memory GPU SIZE\n"
-         "temperature GPU CELSIUS\n"
-         "xid GPU CODE\n"
-         "lose GPU\n"
-         "restore GPU\n"
-         "mig GPU on|off\n"
-         "make-slice GPU COMPUTE-SLICES MEMORY-SLICES START\n"
-         "unmake-slice GPU START\n"
-         "cuda-fault GPU FAULT [VALUE]\n";
-}
-
 Status DriveEmulation(const std::string& directory, const std::vector<std::string>& words) {
   std::vector<std::string_view> names;
   for (const Verb& verb : kVerbs) names.push_back(verb.name);

@@ -68,7 +68,6 @@ class ChaosLedger {
   void CheckAllEnded(Store& store);
 
   std::uint64_t unfinished() const { return unfinished_.size(); }
-  bool is_pruned(JobId job) const { return pruned_.contains(job); }
 
  private:
   using Key = std::pair<FactKind, JobId>;

@@ -13,7 +13,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 /// Queued jobs that depend on one of `ids`, directly or not: they could no longer start, or would be cancelled too.
 std::vector<const wire::JobView*> Dependants(const std::vector<wire::JobView>& jobs, std::set<std::string> ids) {
@@ -37,22 +36,20 @@ std::vector<const wire::JobView*> Dependants(const std::vector<wire::JobView>& j
 int DryRun(Api& api, const std::vector<std::string>& wanted) {
   wire::JobSelector selector;
   selector.ids = wanted;
-  auto jobs = api.Jobs(selector);
-  if (!jobs) return Fail(jobs.error());
+  DIVVY_TRY_OR_FAIL(auto jobs, api.Jobs(selector));
   wire::JobSelector all;
   all.user = "all";
-  auto waiting = api.Jobs(all);
-  if (!waiting) return Fail(waiting.error());
+  DIVVY_TRY_OR_FAIL(auto waiting, api.Jobs(all));
   std::set<std::string> ids;
-  for (const wire::JobView& job : *jobs) {
+  for (const wire::JobView& job : jobs) {
     std::printf("Would cancel job %s (%s), %s\n", job.display_id.c_str(), job.name.c_str(), job.state.c_str());
     ids.insert(ToString(job.id));
   }
-  for (const wire::JobView* job : Dependants(*waiting, ids)) {
+  for (const wire::JobView* job : Dependants(waiting, ids)) {
     std::printf("  job %s (%s) waits for it: %s\n", job->display_id.c_str(), job->name.c_str(),
                 Join(job->dependencies, ", ").c_str());
   }
-  if (jobs->empty()) return Fail(NotFound("there is no job " + Join(wanted, ", ") + " to cancel"));
+  if (jobs.empty()) return Fail(NotFound("there is no job " + Join(wanted, ", ") + " to cancel"));
   return 0;
 }
 
@@ -62,20 +59,13 @@ int GcancelMain(const std::vector<std::string>& words) {
   if (words.size() == 2 && words[0] == "completion") return BecomeDivvy(words);
   bool is_dry_run = false, wants_help = false;
   std::string reported;
-  std::vector<Option> table = {{"dry-run",
-                                0,
-                                Takes::kNothing,
-                                "",
-                                "Print which jobs would be cancelled, and which jobs depend on them",
-                                Sets(is_dry_run),
-                                {},
-                                false},
-                               {"finish", 0, Takes::kValue, "ID", "", Keeps(reported), {}, true},
-                               {"fail", 0, Takes::kValue, "ID", "", Keeps(reported), {}, true},
-                               {"help", 'h', Takes::kNothing, "", "Print this", Sets(wants_help), {}, false}};
+  std::vector<Option> table = {
+      Option::Flag("dry-run", "Print which jobs would be cancelled, and which jobs depend on them", Sets(is_dry_run)),
+      Option::Value("finish", "ID", "", Keeps(reported)).Hidden(),
+      Option::Value("fail", "ID", "", Keeps(reported)).Hidden(),
+      Option::Flag("help", 'h', "Print this", Sets(wants_help))};
   AddGlobalOptions(table);
-  auto parsed = dialect::ParseOptions(table, words);
-  if (!parsed) return Fail(parsed.error());
+  DIVVY_TRY_OR_FAIL(auto parsed, dialect::ParseOptions(table, words));
   if (wants_help) {
     std::fputs(UsageText("gcancel [--dry-run] IDS    (12 or 1-3,7)", table).c_str(), stdout);
     return 0;
@@ -83,23 +73,21 @@ int GcancelMain(const std::vector<std::string>& words) {
   if (!reported.empty()) {
     return Fail(FailedPrecondition("a job's end is never reported by hand: its exit code says how it ended"));
   }
-  if (parsed->positional.empty())
+  if (parsed.positional.empty())
     return Fail(InvalidArgument("which job? write: gcancel 12 (or 1-3,7, or @ for your last one)"));
   std::vector<std::string> ids;
-  for (const std::string& word : parsed->positional) {
+  for (const std::string& word : parsed.positional) {
     auto part = ParseIdList(word);
     if (!part) return Fail(part.error());
     ids.insert(ids.end(), part->begin(), part->end());
   }
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  if (is_dry_run) return DryRun(*api, ids);
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  if (is_dry_run) return DryRun(api, ids);
   wire::ActionRequest request;
   request.select.ids = ids;
-  auto answer = api->Cancel(request);
-  if (!answer) return Fail(answer.error());
+  DIVVY_TRY_OR_FAIL(auto answer, api.Cancel(request));
   int code = 0;
-  for (const wire::ActionResult& result : answer->results) {
+  for (const wire::ActionResult& result : answer.results) {
     if (result.is_done) {
       std::printf("Job %s cancelled.\n", result.display_id.c_str());
     } else {

@@ -86,16 +86,9 @@ std::vector<dialect::Option> TableOf(JobSpec& spec, Flags& flags, const dialect:
                                 [&](const dialect::Option& other) { return other.name == option.name; });
     if (!is_there) table.push_back(std::move(option));
   };
-  add({"dry-run",
-       0,
-       dialect::Takes::kNothing,
-       "",
-       "Print the job without submitting it",
-       Sets(flags.is_dry_run),
-       {},
-       false});
-  add({"help", 'h', dialect::Takes::kNothing, "", "Print this", Sets(flags.wants_help), {}, false});
-  add({"command", 0, dialect::Takes::kValue, "TEXT", "Shell command to run", Keeps(flags.command), {}, true});
+  add(dialect::Option::Flag("dry-run", "Print the job without submitting it", Sets(flags.is_dry_run)));
+  add(dialect::Option::Flag("help", 'h', "Print this", Sets(flags.wants_help)));
+  add(dialect::Option::Value("command", "TEXT", "Shell command to run", Keeps(flags.command)).Hidden());
   AddGlobalOptions(table);
   return table;
 }
@@ -206,28 +199,25 @@ std::string GbatchTemplate(std::string_view name) {
 int GbatchMain(const std::vector<std::string>& words) {
   if (!words.empty() && words[0] == "new") return WriteTemplate(words);
   if (words.size() == 2 && words[0] == "completion") return BecomeDivvy(words);
-  auto submission = Read(words);
-  if (!submission) return Fail(submission.error());
-  if (submission->flags.wants_help) {
+  DIVVY_TRY_OR_FAIL(auto submission, Read(words));
+  if (submission.flags.wants_help) {
     JobSpec spec;
     Flags flags;
     const dialect::ParseContext around;  // The table keeps a reference to it.
     std::fputs(UsageText(kBatchUsage, TableOf(spec, flags, around)).c_str(), stdout);
     return 0;
   }
-  std::string name = submission->spec.name;
-  if (submission->flags.is_dry_run) {
-    if (Status status = dialect::CheckComplete(submission->spec); !status) return Fail(status.error());
-    std::printf("Would submit batch job (%s): %s\n", name.c_str(), dialect::Summarise(submission->spec).c_str());
-    for (const std::string& note : submission->spec.notes) Note(note);
+  std::string name = submission.spec.name;
+  if (submission.flags.is_dry_run) {
+    if (Status status = dialect::CheckComplete(submission.spec); !status) return Fail(status.error());
+    std::printf("Would submit batch job (%s): %s\n", name.c_str(), dialect::Summarise(submission.spec).c_str());
+    for (const std::string& note : submission.spec.notes) Note(note);
     return 0;
   }
-  auto answer = SubmitJob(std::move(submission->spec));
-  if (!answer) return Fail(answer.error());
-  std::string id = ToString(answer->id);
-  if (answer->count > 1)
-    std::printf("Submitted batch job %s (%s), %s\n", id.c_str(), name.c_str(),
-                Plural(answer->count, "element").c_str());
+  DIVVY_TRY_OR_FAIL(auto answer, SubmitJob(std::move(submission.spec)));
+  std::string id = ToString(answer.id);
+  if (answer.count > 1)
+    std::printf("Submitted batch job %s (%s), %s\n", id.c_str(), name.c_str(), Plural(answer.count, "element").c_str());
   else std::printf("Submitted batch job %s (%s)\n", id.c_str(), name.c_str());
   return 0;
 }

@@ -15,7 +15,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 using Words = std::vector<std::string>;
 
 constexpr std::string_view kCtlUsage =
@@ -39,13 +38,11 @@ Result<wire::RestrictRequest> ParseGpuSpec(std::string_view text) {
 
 int SetGpus(Api& api, const Words& words) {
   if (words.size() != 1) return Fail(InvalidArgument("which GPUs? write: gctl set-gpus 0,2 (or 0-3, or all)"));
-  auto request = ParseGpuSpec(words[0]);
-  if (!request) return Fail(request.error());
-  auto answer = api.Restrict(*request);
-  if (!answer) return Fail(answer.error());
+  DIVVY_TRY_OR_FAIL(auto request, ParseGpuSpec(words[0]));
+  DIVVY_TRY_OR_FAIL(auto answer, api.Restrict(request));
   std::string gpus;
-  for (std::int64_t gpu : answer->gpus) gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
-  if (request->is_all) std::printf("New jobs may use all GPUs.\n");
+  for (std::int64_t gpu : answer.gpus) gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
+  if (request.is_all) std::printf("New jobs may use all GPUs.\n");
   else std::printf("New jobs may use GPUs %s.\n", gpus.c_str());
   return 0;
 }
@@ -57,12 +54,11 @@ std::string RuleText(const wire::IgnoreRule& rule) {
 }
 
 int ListProcesses(Api& api) {
-  auto gpus = api.Gpus();
-  if (!gpus) return Fail(gpus.error());
+  DIVVY_TRY_OR_FAIL(auto gpus, api.Gpus());
   auto rules = api.IgnoreRules();
   if (!rules) return Fail(rules.error());
   std::vector<Words> rows = {{"GPU", "PID", "USER", "MEMORY", "AGE", "IGNORED", "COMMAND"}};
-  for (const wire::GpuView& gpu : *gpus) {
+  for (const wire::GpuView& gpu : gpus) {
     for (const wire::GpuProcessView& process : gpu.processes) {
       if (process.job) continue;
       rows.push_back({std::to_string(gpu.index), std::to_string(process.pid), process.user,
@@ -93,15 +89,14 @@ int GpuProcess(Api& api, const Words& words) {
       return {};
     };
   };
-  std::vector<Option> table = {{"gpu", 'g', Takes::kValue, "N", "On this GPU", whole(request.gpu), {}, false},
-                               {"pid", 'p', Takes::kValue, "N", "The process", whole(request.pid), {}, false}};
+  std::vector<Option> table = {Option::Value("gpu", 'g', "N", "On this GPU", whole(request.gpu)),
+                               Option::Value("pid", 'p', "N", "The process", whole(request.pid))};
   const Words rest(words.begin() + 1, words.end());
   auto parsed = dialect::ParseOptions(table, rest);
   if (!parsed) return Fail(parsed.error());
   if (request.pid == 0) return Fail(InvalidArgument("which process? add --pid N; gctl gpu-process list shows them"));
-  auto answer = api.Ignore(request);
-  if (!answer) return Fail(answer.error());
-  std::printf("%s\n", answer->message.empty() ? "Done." : answer->message.c_str());
+  DIVVY_TRY_OR_FAIL(auto answer, api.Ignore(request));
+  std::printf("%s\n", answer.message.empty() ? "Done." : answer.message.c_str());
   return 0;
 }
 
@@ -119,9 +114,8 @@ int SetLimit(Api& api, const Words& words) {
     if (!job->group.empty()) request.group = job->group;
     else request.group = ToString(job->array_id.value_or(job->id));
   }
-  auto answer = api.SetGroupLimit(request);
-  if (!answer) return Fail(answer.error());
-  for (const wire::ActionResult& result : answer->results) {
+  DIVVY_TRY_OR_FAIL(auto answer, api.SetGroupLimit(request));
+  for (const wire::ActionResult& result : answer.results) {
     if (!result.is_done) return Fail(FailedPrecondition(result.message));
   }
   if (*limit == 0) std::printf("Group %s: no limit.\n", request.group.c_str());
@@ -134,10 +128,10 @@ Result<Words> UpWords(const Words& words) {
   Words out = {"up"};
   std::string gpus, strategy, interval;
   bool cleans = false;
-  std::vector<Option> table = {{"gpus", 0, Takes::kValue, "SPEC", "Use only these GPUs", Keeps(gpus), {}, false},
-                               {"gpu-allocation-strategy", 0, Takes::kValue, "NAME", "", Keeps(strategy), {}, true},
-                               {"gpu-poll-interval-secs", 0, Takes::kValue, "N", "", Keeps(interval), {}, true},
-                               {"cleanup", 0, Takes::kNothing, "", "", Sets(cleans), {}, true}};
+  std::vector<Option> table = {Option::Value("gpus", "SPEC", "Use only these GPUs", Keeps(gpus)),
+                               Option::Value("gpu-allocation-strategy", "NAME", "", Keeps(strategy)).Hidden(),
+                               Option::Value("gpu-poll-interval-secs", "N", "", Keeps(interval)).Hidden(),
+                               Option::Flag("cleanup", "", Sets(cleans)).Hidden()};
   AddGlobalOptions(table);
   DIVVY_TRY(dialect::Parsed parsed, dialect::ParseOptions(table, words));
   if (!parsed.positional.empty())
@@ -183,15 +177,13 @@ int GctlMain(const Words& words) {
         "gctl has no verb '" + verb + "'" +
         (nearest.empty() ? "; gctl --help lists them" : "; did you mean " + std::string(nearest) + "?")));
   }
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  if (verb == "set-gpus") return SetGpus(*api, rest);
-  if (verb == "gpu-process") return GpuProcess(*api, rest);
-  if (verb == "set-limit") return SetLimit(*api, rest);
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  if (verb == "set-gpus") return SetGpus(api, rest);
+  if (verb == "gpu-process") return GpuProcess(api, rest);
+  if (verb == "set-limit") return SetLimit(api, rest);
   if (!rest.empty()) return Fail(InvalidArgument("gctl show-gpus takes no words"));
-  auto gpus = api->Gpus();
-  if (!gpus) return Fail(gpus.error());
-  std::fputs(RenderShowGpus(*gpus).c_str(), stdout);
+  DIVVY_TRY_OR_FAIL(auto gpus, api.Gpus());
+  std::fputs(RenderShowGpus(gpus).c_str(), stdout);
   return 0;
 }
 
@@ -217,12 +209,11 @@ int GflowdMain(const Words& words) {
   if (verb != "up" && verb != "start" && verb != "restart" && verb != "reload") {
     return Fail(InvalidArgument("gflowd has no verb '" + verb + "'; write: " + std::string(kDaemonUsage)));
   }
-  auto up = UpWords(rest);
-  if (!up) return Fail(up.error());
+  DIVVY_TRY_OR_FAIL(auto up, UpWords(rest));
   if (verb == "restart" || verb == "reload") {
     if (int code = RunDivvy({"down"}); code != 0 && code != 5) return code;  // 5: no daemon was running.
   }
-  return BecomeDivvy(*up);
+  return BecomeDivvy(up);
 }
 
 }  // namespace divvy::cli

@@ -16,7 +16,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 using Words = std::vector<std::string>;
 
 constexpr std::string_view kJobUsage =
@@ -28,15 +27,14 @@ constexpr std::string_view kJobUsage =
 std::optional<int> ParseVerb(std::string_view usage, std::vector<Option>& table, const Words& words, bool wants_job,
                              Words& out) {
   bool wants_help = false;
-  table.push_back({"help", 'h', Takes::kNothing, "", "Print this", Sets(wants_help), {}, false});
+  table.push_back(Option::Flag("help", 'h', "Print this", Sets(wants_help)));
   AddGlobalOptions(table);
-  auto parsed = dialect::ParseOptions(table, words);
-  if (!parsed) return Fail(parsed.error());
+  DIVVY_TRY_OR_FAIL(auto parsed, dialect::ParseOptions(table, words));
   if (wants_help) {
     std::fputs(UsageText(usage, table).c_str(), stdout);
     return 0;
   }
-  out = parsed->positional;
+  out = parsed.positional;
   if (wants_job && out.size() != 1) return Fail(InvalidArgument("which job? write: " + std::string(usage)));
   return std::nullopt;
 }
@@ -63,55 +61,33 @@ int Log(const Words& words) {
   long lines = 0;
   bool is_raw = false, keeps_frames = false, wants_path = false, follows = false;
   std::vector<Option> table = {
-      {"first",
-       'f',
-       Takes::kValue,
-       "N",
-       "The first N lines",
-       [&](std::string_view value) { return ToLines(value, 1, lines); },
-       {},
-       false},
-      {"last",
-       'l',
-       Takes::kValue,
-       "N",
-       "The last N lines",
-       [&](std::string_view value) { return ToLines(value, -1, lines); },
-       {},
-       false},
-      {"raw", 0, Takes::kNothing, "", "Keep escape sequences", Sets(is_raw), {}, false},
-      {"no-ansi",
-       0,
-       Takes::kNothing,
-       "",
-       "Remove escape sequences; each repaint is a separate line",
-       Sets(keeps_frames),
-       {},
-       false},
-      {"path", 0, Takes::kNothing, "", "Print only the path of the file", Sets(wants_path), {}, false},
-      {"follow", 'F', Takes::kNothing, "", "Follow the output until the job has ended", Sets(follows), {}, false}};
+      Option::Value("first", 'f', "N", "The first N lines",
+                    [&](std::string_view value) { return ToLines(value, 1, lines); }),
+      Option::Value("last", 'l', "N", "The last N lines",
+                    [&](std::string_view value) { return ToLines(value, -1, lines); }),
+      Option::Flag("raw", "Keep escape sequences", Sets(is_raw)),
+      Option::Flag("no-ansi", "Remove escape sequences; each repaint is a separate line", Sets(keeps_frames)),
+      Option::Flag("path", "Print only the path of the file", Sets(wants_path)),
+      Option::Flag("follow", 'F', "Follow the output until the job has ended", Sets(follows))};
   Words jobs;
   if (auto code = ParseVerb("gjob log JOB [OPTIONS]", table, words, true, jobs)) return *code;
   if (follows && (lines != 0 || wants_path))
     return Fail(InvalidArgument("--follow cannot be combined with --first, --last or --path"));
   if (follows) return BecomeDivvy({"logs", "-f", jobs[0]});
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto job = api->Job(jobs[0]);
-  if (!job) return Fail(job.error());
-  if (job->output.empty() && !job->start_time)
-    return Fail(NotFound("job " + job->display_id + " has not started, so it has no log"));
-  if (job->output.empty())
-    return Fail(NotFound("job " + job->display_id + " has no log: it used its caller's own terminal"));
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto job, api.Job(jobs[0]));
+  if (job.output.empty() && !job.start_time)
+    return Fail(NotFound("job " + job.display_id + " has not started, so it has no log"));
+  if (job.output.empty())
+    return Fail(NotFound("job " + job.display_id + " has no log: it used its caller's own terminal"));
   if (wants_path) {
-    std::printf("%s\n", job->output.c_str());
+    std::printf("%s\n", job.output.c_str());
     return 0;
   }
   // divvy logs also handles files that this user may not read and jobs that have written nothing yet.
   if (lines == 0 && is_raw) return BecomeDivvy({"logs", jobs[0]});
-  auto text = ReadLogOf(*api, *job);
-  if (!text) return Fail(text.error());
-  std::string shown = *text;
+  DIVVY_TRY_OR_FAIL(auto text, ReadLogOf(api, job));
+  std::string shown = text;
   if (!is_raw && keeps_frames) {
     for (char& c : shown) c = c == '\r' ? '\n' : c;
   }
@@ -139,48 +115,37 @@ int HoldOrRelease(const Words& words, bool releases) {
   wire::ActionRequest request;
   std::vector<Option> table;
   if (releases) {
-    table.push_back({"at",
-                     0,
-                     Takes::kValue,
-                     "TIME",
-                     "Earliest start time: 22:00, now+1h, 2026-03-01T16:00",
-                     [&](std::string_view value) -> Status {
-                       const dialect::ParseContext around = CallerParseContext();
-                       DIVVY_TRY(Time at, dialect::ParseMoment(value, around.now, around.utc_offset));
-                       request.at = ToSeconds(at);
-                       return {};
-                     },
-                     {},
-                     false});
+    table.push_back(Option::Value("at", "TIME", "Earliest start time: 22:00, now+1h, 2026-03-01T16:00",
+                                  [&](std::string_view value) -> Status {
+                                    const dialect::ParseContext around = CallerParseContext();
+                                    DIVVY_TRY(Time at, dialect::ParseMoment(value, around.now, around.utc_offset));
+                                    request.at = ToSeconds(at);
+                                    return {};
+                                  }));
   }
   Words jobs;
   if (auto code = ParseVerb(releases ? "gjob release IDS [--at TIME]" : "gjob hold IDS", table, words, true, jobs))
     return *code;
-  auto ids = ParseIdList(jobs[0]);
-  if (!ids) return Fail(ids.error());
-  request.select.ids = *ids;
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  return releases ? PrintResults(api->Release(request), "released.") : PrintResults(api->Hold(request), "put on hold.");
+  DIVVY_TRY_OR_FAIL(auto ids, ParseIdList(jobs[0]));
+  request.select.ids = ids;
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  return releases ? PrintResults(api.Release(request), "released.") : PrintResults(api.Hold(request), "put on hold.");
 }
 
 int Show(const Words& words) {
   std::vector<Option> table;
   Words jobs;
   if (auto code = ParseVerb("gjob show IDS", table, words, true, jobs)) return *code;
-  auto ids = ParseIdList(jobs[0]);
-  if (!ids) return Fail(ids.error());
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto ids, ParseIdList(jobs[0]));
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   wire::JobSelector selector;
-  selector.ids = *ids;
+  selector.ids = ids;
   selector.user = "all";
   selector.includes_final = true;
-  auto found = api->Jobs(selector);
-  if (!found) return Fail(found.error());
-  if (found->empty()) return Fail(NotFound("there is no job " + jobs[0]));
-  for (std::size_t i = 0; i < found->size(); ++i) {
-    auto job = api->Job((*found)[i].count > 1 ? ToString((*found)[i].id) : (*found)[i].display_id);
+  DIVVY_TRY_OR_FAIL(auto found, api.Jobs(selector));
+  if (found.empty()) return Fail(NotFound("there is no job " + jobs[0]));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    auto job = api.Job(found[i].count > 1 ? ToString(found[i].id) : found[i].display_id);
     if (!job) return Fail(job.error());
     std::printf("%s%s", i > 0 ? "\n" : "", RenderGjobShow(*job, ToSeconds(CallerParseContext().now)).c_str());
   }
@@ -192,12 +157,10 @@ int Update(const Words& words) {
   std::vector<Option> table = GjobUpdateOptions(update);
   Words jobs;
   if (auto code = ParseVerb("gjob update IDS [OPTIONS]", table, words, true, jobs)) return *code;
-  auto ids = ParseIdList(jobs[0]);
-  if (!ids) return Fail(ids.error());
-  update.select.ids = *ids;
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  return PrintResults(api->Update(update), "updated.");
+  DIVVY_TRY_OR_FAIL(auto ids, ParseIdList(jobs[0]));
+  update.select.ids = ids;
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  return PrintResults(api.Update(update), "updated.");
 }
 
 struct RedoRequest {
@@ -235,31 +198,22 @@ Status RedoOne(Api& api, const wire::JobDetail& old, const RedoRequest& request,
 int Redo(const Words& words) {
   RedoRequest request;
   std::vector<Option> table = GjobUpdateOptions(request.changes);
+  table.push_back(Option::Flag("clear-deps", "Drop the dependencies", Sets(request.clears_dependencies)));
   table.push_back(
-      {"clear-deps", 0, Takes::kNothing, "", "Drop the dependencies", Sets(request.clears_dependencies), {}, false});
-  table.push_back({"cascade",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "Also jobs that were cancelled because this job failed",
-                   Sets(request.cascades),
-                   {},
-                   false});
+      Option::Flag("cascade", "Also jobs that were cancelled because this job failed", Sets(request.cascades)));
   Words jobs;
   if (auto code = ParseVerb("gjob redo JOB [OPTIONS]", table, words, true, jobs)) return *code;
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto old = api->Job(jobs[0]);
-  if (!old) return Fail(old.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto old, api.Job(jobs[0]));
   std::vector<wire::JobView> all;
   if (request.cascades) {
     wire::JobSelector selector;
     selector.includes_final = true;
-    auto found = api->Jobs(selector);
+    auto found = api.Jobs(selector);
     if (!found) return Fail(found.error());
     all = std::move(*found);
   }
-  Status status = RedoOne(*api, *old, request, all, 0);
+  Status status = RedoOne(api, old, request, all, 0);
   return status ? 0 : Fail(status.error());
 }
 

@@ -14,7 +14,6 @@ namespace divvy::cli {
 namespace {
 
 using dialect::Option;
-using dialect::Takes;
 
 struct Request {
   QueueView view;
@@ -47,102 +46,59 @@ dialect::Apply OneOf(std::string& out, std::vector<std::string> words) {
 std::vector<Option> QueueTable(Request& request) {
   QueueView& view = request.view;
   std::vector<Option> table = {
-      {"user",
-       'u',
-       Takes::kValue,
-       "NAMES",
-       "Jobs of these users, or all (default: yours)",
-       ListInto(view.users),
-       {"users"},
-       false},
-      {"limit",
-       'n',
-       Takes::kValue,
-       "N",
-       "The first N jobs; -N: the last N",
-       [&view](std::string_view value) -> Status {
-         auto number = ParseInteger(value);
-         if (!number || *number > 1'000'000'000 || *number < -1'000'000'000)
-           return InvalidArgument("'" + std::string(value) + "' is not a whole number");
-         view.limit = static_cast<long>(*number);
-         return {};
-       },
-       {},
-       false},
-      {"all", 'a', Takes::kNothing, "", "Include jobs that have ended", Sets(view.shows_final), {}, false},
-      {"completed", 'c', Takes::kNothing, "", "Only jobs that have ended", Sets(view.shows_completed_only), {}, false},
-      {"since",
-       0,
-       Takes::kValue,
-       "WHEN",
-       "Jobs since 1h, 2d, 3w, today, yesterday or a date",
-       [&request](std::string_view value) -> Status {
-         DIVVY_TRY(request.since, AgoOrMoment(value));
-         request.view.shows_final = true;
-         return {};
-       },
-       {},
-       false},
-      {"sort",
-       'r',
-       Takes::kValue,
-       "KEY",
-       "Sort by id, state, time, name, gpus or priority",
-       OneOf(view.sort, {"id", "state", "time", "name", "gpus", "priority"}),
-       {},
-       false},
-      {"states",
-       's',
-       Takes::kValue,
-       "STATES",
-       "Queued, Hold, Running, Finished, Failed, Cancelled, Timeout, or their codes",
-       [&view](std::string_view value) -> Status {
-         for (std::string_view part : Split(value, ',')) {
-           DIVVY_TRY(std::string code, ParseGflowState(part));
-           view.states.push_back(code);
-         }
-         return {};
-       },
-       {"state"},
-       false},
-      {"jobs", 'j', Takes::kValue, "IDS", "These jobs: 12 or 1-3,7", ListInto(view.ids), {"job"}, false},
-      {"names", 'N', Takes::kValue, "NAMES", "Jobs of these names", ListInto(view.names), {"name"}, false},
-      {"project", 'P', Takes::kValue, "CODE", "Jobs of this project", Keeps(view.project), {}, false},
-      {"format",
-       'f',
-       Takes::kValue,
-       "FIELDS",
-       "JOBID,NAME,ST,STATE,TIME,TIMELIMIT,MEMORY,NODES,NODELIST(REASON),USER,PROJECT,PRIORITY,DEPENDENCY,REASON",
-       Keeps(view.format),
-       {},
-       false},
-      {"group", 'g', Takes::kNothing, "", "One table for each state", Sets(view.is_grouped), {}, false},
-      {"tree", 't', Takes::kNothing, "", "Show jobs below their dependencies", Sets(view.is_tree), {}, false},
-      {"tmux", 'T', Takes::kNothing, "", "Jobs whose terminal can be attached", Sets(request.is_tmux), {}, false},
-      {"output",
-       'o',
-       Takes::kValue,
-       "FORM",
-       "table, json, csv or yaml",
-       OneOf(view.output, {"table", "json", "csv", "yaml"}),
-       {},
-       false},
-      {"watch", 'w', Takes::kNothing, "", "Refresh until Ctrl-C", Sets(request.listing.is_watched), {}, false},
-      {"interval",
-       0,
-       Takes::kValue,
-       "SECONDS",
-       "Refresh interval of --watch (default: 2)",
-       [&request](std::string_view value) -> Status {
-         auto seconds = ParseNumber(value);
-         if (!seconds || *seconds < 0.1 || *seconds > 3600)
-           return InvalidArgument("'" + std::string(value) + "' is not a number of seconds from 0.1 to 3600");
-         request.listing.interval_s = *seconds;
-         return {};
-       },
-       {},
-       false},
-      {"help", 'h', Takes::kNothing, "", "Print this", Sets(request.wants_help), {}, false},
+      Option::Value("user", 'u', "NAMES", "Jobs of these users, or all (default: yours)", ListInto(view.users),
+                    {"users"}),
+      Option::Value("limit", 'n', "N", "The first N jobs; -N: the last N",
+                    [&view](std::string_view value) -> Status {
+                      auto number = ParseInteger(value);
+                      if (!number || *number > 1'000'000'000 || *number < -1'000'000'000)
+                        return InvalidArgument("'" + std::string(value) + "' is not a whole number");
+                      view.limit = static_cast<long>(*number);
+                      return {};
+                    }),
+      Option::Flag("all", 'a', "Include jobs that have ended", Sets(view.shows_final)),
+      Option::Flag("completed", 'c', "Only jobs that have ended", Sets(view.shows_completed_only)),
+      Option::Value("since", "WHEN", "Jobs since 1h, 2d, 3w, today, yesterday or a date",
+                    [&request](std::string_view value) -> Status {
+                      DIVVY_TRY(request.since, AgoOrMoment(value));
+                      request.view.shows_final = true;
+                      return {};
+                    }),
+      Option::Value("sort", 'r', "KEY", "Sort by id, state, time, name, gpus or priority",
+                    OneOf(view.sort, {"id", "state", "time", "name", "gpus", "priority"})),
+      Option::Value("states", 's', "STATES",
+                    "Queued, Hold, Running, Finished, Failed, Cancelled, Timeout, or their codes",
+                    [&view](std::string_view value) -> Status {
+                      for (std::string_view part : Split(value, ',')) {
+                        DIVVY_TRY(std::string code, ParseGflowState(part));
+                        view.states.push_back(code);
+                      }
+                      return {};
+                    },
+                    {"state"}),
+      Option::Value("jobs", 'j', "IDS", "These jobs: 12 or 1-3,7", ListInto(view.ids), {"job"}),
+      Option::Value("names", 'N', "NAMES", "Jobs of these names", ListInto(view.names), {"name"}),
+      Option::Value("project", 'P', "CODE", "Jobs of this project", Keeps(view.project)),
+      Option::Value(
+          "format", 'f', "FIELDS",
+          "JOBID,NAME,ST,STATE,TIME,TIMELIMIT,MEMORY,NODES,NODELIST(REASON),USER,PROJECT,PRIORITY,DEPENDENCY,REASON",
+          Keeps(view.format)),
+      Option::Flag("group", 'g', "One table for each state", Sets(view.is_grouped)),
+      Option::Flag("tree", 't', "Show jobs below their dependencies", Sets(view.is_tree)),
+      Option::Flag("tmux", 'T', "Jobs whose terminal can be attached", Sets(request.is_tmux)),
+      Option::Value("output", 'o', "FORM", "table, json, csv or yaml",
+                    OneOf(view.output, {"table", "json", "csv", "yaml"})),
+      Option::Flag("watch", 'w', "Refresh until Ctrl-C", Sets(request.listing.is_watched)),
+      Option::Value("interval", "SECONDS", "Refresh interval of --watch (default: 2)",
+                    [&request](std::string_view value) -> Status {
+                      auto seconds = ParseNumber(value);
+                      if (!seconds || *seconds < 0.1 || *seconds > 3600)
+                        return InvalidArgument("'" + std::string(value) +
+                                               "' is not a number of seconds from 0.1 to 3600");
+                      request.listing.interval_s = *seconds;
+                      return {};
+                    }),
+      Option::Flag("help", 'h', "Print this", Sets(request.wants_help)),
   };
   AddGlobalOptions(table);
   return table;
@@ -176,15 +132,14 @@ int GqueueMain(const std::vector<std::string>& words) {
   if (words.size() == 2 && words[0] == "completion") return BecomeDivvy(words);
   Request request;
   std::vector<Option> table = QueueTable(request);
-  auto parsed = dialect::ParseOptions(table, words);
-  if (!parsed) return Fail(parsed.error());
+  DIVVY_TRY_OR_FAIL(auto parsed, dialect::ParseOptions(table, words));
   if (request.wants_help) {
     std::fputs(UsageText("gqueue [OPTIONS]", table).c_str(), stdout);
     return 0;
   }
-  if (!parsed->positional.empty()) {
-    return Fail(InvalidArgument("'" + parsed->positional[0] +
-                                "' is not an option; to see one job, write gqueue --jobs " + parsed->positional[0]));
+  if (!parsed.positional.empty()) {
+    return Fail(InvalidArgument("'" + parsed.positional[0] +
+                                "' is not an option; to see one job, write gqueue --jobs " + parsed.positional[0]));
   }
   return ShowListing(request.listing, [&] { return DrawQueue(request); });
 }
@@ -192,28 +147,24 @@ int GqueueMain(const std::vector<std::string>& words) {
 int GinfoMain(const std::vector<std::string>& words) {
   if (words.size() == 2 && words[0] == "completion") return BecomeDivvy(words);
   bool wants_help = false;
-  std::vector<Option> table = {{"help", 'h', Takes::kNothing, "", "Print this", Sets(wants_help), {}, false}};
+  std::vector<Option> table = {Option::Flag("help", 'h', "Print this", Sets(wants_help))};
   AddGlobalOptions(table);
-  auto parsed = dialect::ParseOptions(table, words);
-  if (!parsed) return Fail(parsed.error());
+  DIVVY_TRY_OR_FAIL(auto parsed, dialect::ParseOptions(table, words));
   if (wants_help) {
     std::fputs(UsageText("ginfo", table).c_str(), stdout);
     return 0;
   }
   // Older releases had "ginfo info".
-  if (parsed->positional.size() > 1 || (parsed->positional.size() == 1 && parsed->positional[0] != "info")) {
+  if (parsed.positional.size() > 1 || (parsed.positional.size() == 1 && parsed.positional[0] != "info")) {
     return Fail(InvalidArgument("ginfo takes no words; write: ginfo"));
   }
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto gpus = api->Gpus();
-  if (!gpus) return Fail(gpus.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto gpus, api.Gpus());
   wire::JobSelector everybody;
   everybody.user = "all";
   everybody.states = {"starting", "running", "paused", "stopping"};
-  auto jobs = api->Jobs(everybody);
-  if (!jobs) return Fail(jobs.error());
-  std::fputs(RenderGinfo(*gpus, *jobs).c_str(), stdout);
+  DIVVY_TRY_OR_FAIL(auto jobs, api.Jobs(everybody));
+  std::fputs(RenderGinfo(gpus, jobs).c_str(), stdout);
   return 0;
 }
 

@@ -34,20 +34,6 @@ std::vector<char*> Argv(std::vector<std::string>& words) {
 
 }  // namespace
 
-dialect::Apply Sets(bool& flag) {
-  return [&flag](std::string_view) -> Status {
-    flag = true;
-    return {};
-  };
-}
-
-dialect::Apply Keeps(std::string& value) {
-  return [&value](std::string_view text) -> Status {
-    value = std::string(text);
-    return {};
-  };
-}
-
 void AddGlobalOptions(std::vector<dialect::Option>& options) {
   auto ignore = [](std::string_view) -> Status { return {}; };
   for (std::string_view name : {"config", "verbose", "quiet"}) {

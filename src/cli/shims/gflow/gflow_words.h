@@ -11,9 +11,8 @@
 
 namespace divvy::cli {
 
-/// Actions for an option table: Sets makes the option set `flag`; Keeps makes it store its value in `value`.
-dialect::Apply Sets(bool& flag);
-dialect::Apply Keeps(std::string& value);
+using dialect::Keeps;
+using dialect::Sets;
 
 /// --config FILE, -v, -q: accepted by every gflow program, without effect here.
 void AddGlobalOptions(std::vector<dialect::Option>& options);

@@ -46,10 +46,7 @@ struct ScancelFlags {
 std::vector<dialect::Option> ScancelTable(ScancelFlags& wish) {
   const auto filter = [&wish](std::string_view name, char letter) {
     dialect::Option option = Ignored(name, letter, Takes::kValue);
-    option.apply = [&wish](std::string_view) -> Status {
-      wish.has_other_filter = true;
-      return {};
-    };
+    option.apply = dialect::Sets(wish.has_other_filter);
     return option;
   };
   std::vector<dialect::Option> options = {

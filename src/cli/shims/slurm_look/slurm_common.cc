@@ -231,10 +231,7 @@ dialect::Option Flag(std::string_view name, char letter, std::string_view help, 
           .takes = dialect::Takes::kNothing,
           .value_name = "",
           .help = help,
-          .apply = [&flag](std::string_view) -> Status {
-            flag = true;
-            return {};
-          },
+          .apply = dialect::Sets(flag),
           .aliases = {}};
 }
 
@@ -245,10 +242,7 @@ dialect::Option Text(std::string_view name, char letter, std::string_view value_
           .takes = dialect::Takes::kValue,
           .value_name = value_name,
           .help = help,
-          .apply = [&text](std::string_view value) -> Status {
-            text = value;
-            return {};
-          },
+          .apply = dialect::Keeps(text),
           .aliases = {}};
 }
 

@@ -53,28 +53,23 @@ int Lint(const Words& words) {
 }
 
 int Environments(const VhGlobal& global) {
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto status = api->Status();
-  if (!status) return Fail(status.error());
-  std::vector<Words> rows = {
-      {"Name", "GPUs", "Free", "Queued", "Source"},
-      {CallerParseContext().hostname, std::to_string(status->gpus), std::to_string(status->gpus_free),
-       std::to_string(status->jobs_queued), status->gpu_source}};
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto status, api.Status());
+  std::vector<Words> rows = {{"Name", "GPUs", "Free", "Queued", "Source"},
+                             {CallerParseContext().hostname, std::to_string(status.gpus),
+                              std::to_string(status.gpus_free), std::to_string(status.jobs_queued), status.gpu_source}};
   std::fputs(RenderVhTable(rows, global.format).c_str(), stdout);
   return 0;
 }
 
 int ProjectStatus(const VhGlobal& global) {
-  auto project = FindVhProject("");
-  if (!project) return Fail(project.error());
-  auto yaml = dialect::ParseValohaiYaml(project->text, project->shown);
-  if (!yaml) return Fail(yaml.error());
+  DIVVY_TRY_OR_FAIL(auto project, FindVhProject(""));
+  DIVVY_TRY_OR_FAIL(auto yaml, dialect::ParseValohaiYaml(project.text, project.shown));
   Words names;
-  for (const auto& step : yaml->steps) names.push_back(step.name);
+  for (const auto& step : yaml.steps) names.push_back(step.name);
   std::vector<Words> rows = {
       {"Project", "Directory", "Steps"},
-      {global.project.empty() ? project->name : global.project, project->directory, Join(names, " ")}};
+      {global.project.empty() ? project.name : global.project, project.directory, Join(names, " ")}};
   std::fputs(RenderVhTable(rows, global.format).c_str(), stdout);
   return 0;
 }
@@ -82,47 +77,44 @@ int ProjectStatus(const VhGlobal& global) {
 int Execution(const Words& words, const VhGlobal& global) {
   static constexpr std::array<std::string_view, 11> kVerbs = {"run",    "list",    "info", "logs", "watch",    "stop",
                                                               "delete", "outputs", "open", "ssh",  "summarize"};
-  auto verb = ResolveVerb(words.empty() ? "" : words[0], kVerbs, "exec");
-  if (!verb) return Fail(verb.error());
+  DIVVY_TRY_OR_FAIL(auto verb, ResolveVerb(words.empty() ? "" : words[0], kVerbs, "exec"));
   Words rest(words.begin() + 1, words.end());
-  if (*verb == "run") return VhRunMain(rest, false, global);
-  if (*verb == "list") return VhListMain(rest, global);
-  if (*verb == "info") return VhInfoMain(rest, global);
-  if (*verb == "stop") return VhStopMain(rest, global);
-  if (*verb == "delete") return VhDeleteMain(rest, global);
-  if (*verb == "outputs") return VhOutputsMain(rest, global);
-  if (*verb == "summarize") return VhSummarizeMain(rest, global);
-  if (*verb == "open")
+  if (verb == "run") return VhRunMain(rest, false, global);
+  if (verb == "list") return VhListMain(rest, global);
+  if (verb == "info") return VhInfoMain(rest, global);
+  if (verb == "stop") return VhStopMain(rest, global);
+  if (verb == "delete") return VhDeleteMain(rest, global);
+  if (verb == "outputs") return VhOutputsMain(rest, global);
+  if (verb == "summarize") return VhSummarizeMain(rest, global);
+  if (verb == "open")
     return Fail(FailedPrecondition("there is no page to open; write: vh exec info " + Join(rest, " ")));
-  if (*verb == "ssh")
+  if (verb == "ssh")
     return Fail(FailedPrecondition("an execution runs on this machine: use a shell here, or divvy attach"));
-  if (*verb == "watch") rest.push_back("--stream");
+  if (verb == "watch") rest.push_back("--stream");
   return VhLogsMain(rest, global);
 }
 
 int Task(const Words& words, const VhGlobal& global) {
   static constexpr std::array<std::string_view, 3> kVerbs = {"run", "list", "stop"};
-  auto verb = ResolveVerb(words.empty() ? "" : words[0], kVerbs, "task");
-  if (!verb) return Fail(verb.error());
+  DIVVY_TRY_OR_FAIL(auto verb, ResolveVerb(words.empty() ? "" : words[0], kVerbs, "task"));
   Words rest(words.begin() + 1, words.end());
-  if (*verb == "run") return VhRunMain(rest, true, global);
-  return *verb == "list" ? VhTaskListMain(rest, global) : VhTaskStopMain(rest, global);
+  if (verb == "run") return VhRunMain(rest, true, global);
+  return verb == "list" ? VhTaskListMain(rest, global) : VhTaskStopMain(rest, global);
 }
 
 int Project(const Words& words, const VhGlobal& global) {
   static constexpr std::array<std::string_view, 9> kVerbs = {
       "create", "link", "unlink", "list", "status", "fetch", "commits", "open", "environment-variables"};
-  auto verb = ResolveVerb(words.empty() ? "status" : words[0], kVerbs, "project");
-  if (!verb) return Fail(verb.error());
-  if (*verb == "status" || *verb == "list") return ProjectStatus(global);
-  if (*verb == "create" || *verb == "link" || *verb == "unlink" || *verb == "fetch") {
+  DIVVY_TRY_OR_FAIL(auto verb, ResolveVerb(words.empty() ? "status" : words[0], kVerbs, "project"));
+  if (verb == "status" || verb == "list") return ProjectStatus(global);
+  if (verb == "create" || verb == "link" || verb == "unlink" || verb == "fetch") {
     std::printf("Nothing to do: a project is the directory that holds valohai.yaml.\n");
     return 0;
   }
-  if (*verb == "commits")
+  if (verb == "commits")
     return Fail(
         FailedPrecondition("commits are not tracked; an execution runs the working directory (--adhoc: a copy of it)"));
-  if (*verb == "open") return Fail(FailedPrecondition("there is no page to open; write: vh project status"));
+  if (verb == "open") return Fail(FailedPrecondition("there is no page to open; write: vh project status"));
   return Fail(FailedPrecondition(
       "project variables are stored at Valohai; set variables in valohai.yaml or with --var NAME=VALUE"));
 }
@@ -185,8 +177,7 @@ Result<VhGlobal> ParseGlobal(const Words& words, std::size_t& at) {
 
 int VhMain(const Words& words) {
   std::size_t at = 0;
-  auto global = ParseGlobal(words, at);
-  if (!global) return Fail(global.error());
+  DIVVY_TRY_OR_FAIL(auto global, ParseGlobal(words, at));
   if (at == words.size() || words[at].starts_with("-") || words[at] == "help") {
     std::printf("usage: %.*s", static_cast<int>(kVhUsage.size()), kVhUsage.data());
     return at == words.size() ? 2 : 0;
@@ -196,11 +187,11 @@ int VhMain(const Words& words) {
   if (!group && words[at].size() > 1 && std::string_view("execution").starts_with(words[at])) group = "execution";
   if (!group) return Fail(group.error());
   const Words rest(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
-  if (*group == "execution" || *group == "exec") return Execution(rest, *global);
-  if (*group == "task") return Task(rest, *global);
-  if (*group == "project") return Project(rest, *global);
+  if (*group == "execution" || *group == "exec") return Execution(rest, global);
+  if (*group == "task") return Task(rest, global);
+  if (*group == "project") return Project(rest, global);
   if (*group == "lint") return Lint(rest);
-  if (*group == "environments") return Environments(*global);
+  if (*group == "environments") return Environments(global);
   return Other(*group);
 }
 

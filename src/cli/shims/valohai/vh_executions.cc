@@ -15,7 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 using dialect::Option;
-using dialect::Takes;
 
 bool IsFinalState(std::string_view state) {
   return state == "succeeded" || state == "failed" || state == "cancelled" || state == "timed_out" || state == "lost";
@@ -75,7 +74,7 @@ struct Parsed {
 
 Parsed ParseWords(std::string_view usage, std::vector<Option> table, const Words& words) {
   bool wants_help = false;
-  table.push_back({"help", 'h', Takes::kNothing, "", "Print this", Sets(wants_help), {}, false});
+  table.push_back(Option::Flag("help", 'h', "Print this", Sets(wants_help)));
   auto parsed = dialect::ParseOptions(table, words);
   if (!parsed) return {{}, Fail(parsed.error())};
   if (wants_help) {
@@ -134,84 +133,77 @@ std::vector<Words> SummaryRows(const std::vector<wire::JobView>& jobs,
 
 int VhListMain(const Words& words, const VhGlobal& global) {
   std::string status, count;
-  Parsed parsed = ParseWords(
-      "vh exec list [--status STATUS] [--count N]",
-      {{"status", 's', Takes::kValue, "STATUS", "Only executions with this status", Keeps(status), {}, false},
-       {"count", 'n', Takes::kValue, "N", "The newest N", Keeps(count), {}, false}},
-      words);
+  Parsed parsed = ParseWords("vh exec list [--status STATUS] [--count N]",
+                             {Option::Value("status", 's', "STATUS", "Only executions with this status", Keeps(status)),
+                              Option::Value("count", 'n', "N", "The newest N", Keeps(count))},
+                             words);
   if (parsed.code) return *parsed.code;
   auto most = ParseInteger(count.empty() ? "9999" : count);
   if (!most || *most < 1) return Fail(InvalidArgument("--count: '" + count + "' is not a number of executions"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto jobs = FetchExecutions(*api, global.project);
-  if (!jobs) return Fail(jobs.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto jobs, FetchExecutions(api, global.project));
   if (!status.empty())
-    std::erase_if(*jobs, [&](const wire::JobView& job) { return VhStatusOf(job.state) != ToLower(status); });
-  if (static_cast<std::int64_t>(jobs->size()) > *most)
-    jobs->erase(jobs->begin(), jobs->end() - static_cast<std::ptrdiff_t>(*most));
-  if (jobs->empty() && global.format == VhFormat::kHuman) {
+    std::erase_if(jobs, [&](const wire::JobView& job) { return VhStatusOf(job.state) != ToLower(status); });
+  if (static_cast<std::int64_t>(jobs.size()) > *most)
+    jobs.erase(jobs.begin(), jobs.end() - static_cast<std::ptrdiff_t>(*most));
+  if (jobs.empty() && global.format == VhFormat::kHuman) {
     std::printf("No executions.\n");
     return 0;
   }
-  return PrintRows(ExecutionRows(*jobs, Now()), global);
+  return PrintRows(ExecutionRows(jobs, Now()), global);
 }
 
 int VhInfoMain(const Words& words, const VhGlobal& global) {
   Parsed parsed = ParseWords("vh exec info EXECUTION", {}, words);
   if (parsed.code) return *parsed.code;
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto job = SelectOne(*api, parsed.words, global);
-  if (!job) return Fail(job.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto job, SelectOne(api, parsed.words, global));
   auto label = [&](const std::string& name) {
-    auto found = job->labels.find(name);
-    return found == job->labels.end() ? std::string() : dialect::FillParameters(found->second, job->parameters);
+    auto found = job.labels.find(name);
+    return found == job.labels.end() ? std::string() : dialect::FillParameters(found->second, job.parameters);
   };
   std::string id = label("valohai.execution");
-  if (job->array_index) id = dialect::ExecutionOfTask(id, static_cast<std::size_t>(*job->array_index));
+  if (job.array_index) id = dialect::ExecutionOfTask(id, static_cast<std::size_t>(*job.array_index));
   std::vector<Words> rows = {{"Name", "Value"}};
   auto add = [&](const std::string& name, const std::string& value) {
     if (!value.empty()) rows.push_back({name, value});
   };
-  add("#", ToString(job->id));
+  add("#", ToString(job.id));
   add("Id", id);
-  add("Status", std::string(VhStatusOf(job->state)));
-  add("Step", job->name);
+  add("Status", std::string(VhStatusOf(job.state)));
+  add("Step", job.name);
   add("Title", label("valohai.title"));
   add("Task", label("valohai.task"));
-  add("Reason", job->reason);
-  add("GPUs", std::to_string(job->request.gpus));
-  if (job->start_time) add("Duration", LongClock(job->end_time.value_or(Now()) - *job->start_time));
-  if (job->exit_code) add("Exit code", std::to_string(*job->exit_code));
+  add("Reason", job.reason);
+  add("GPUs", std::to_string(job.request.gpus));
+  if (job.start_time) add("Duration", LongClock(job.end_time.value_or(Now()) - *job.start_time));
+  if (job.exit_code) add("Exit code", std::to_string(*job.exit_code));
   for (const auto& [name, value] : FlatObject(label("valohai.parameters"))) add("Parameter " + name, value);
-  add("Code", job->directory);
-  add("Log", job->output);
-  if (auto root = RootOf(*job)) add("Outputs", *root + "/outputs");
+  add("Code", job.directory);
+  add("Log", job.output);
+  if (auto root = RootOf(job)) add("Outputs", *root + "/outputs");
   return PrintRows(rows, global);
 }
 
 int VhLogsMain(const Words& words, const VhGlobal& global) {
   bool streams = false, shows_all = false, only_status = false, only_out = false, only_error = false;
-  Parsed parsed = ParseWords(
-      "vh exec logs EXECUTION [OPTIONS]",
-      {{"stream", 's', Takes::kNothing, "", "Follow the log until the execution has ended", Sets(streams), {}, false},
-       {"all", 0, Takes::kNothing, "", "Whole log instead of the last 2000 lines", Sets(shows_all), {}, false},
-       {"status", 0, Takes::kNothing, "", "Events of the execution", Sets(only_status), {}, false},
-       {"stdout", 0, Takes::kNothing, "", "The log", Sets(only_out), {}, false},
-       {"stderr", 0, Takes::kNothing, "", "The log, which holds both streams", Sets(only_error), {}, false}},
-      words);
+  Parsed parsed =
+      ParseWords("vh exec logs EXECUTION [OPTIONS]",
+                 {Option::Flag("stream", 's', "Follow the log until the execution has ended", Sets(streams)),
+                  Option::Flag("all", "Whole log instead of the last 2000 lines", Sets(shows_all)),
+                  Option::Flag("status", "Events of the execution", Sets(only_status)),
+                  Option::Flag("stdout", "The log", Sets(only_out)),
+                  Option::Flag("stderr", "The log, which holds both streams", Sets(only_error))},
+                 words);
   if (parsed.code) return *parsed.code;
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto job = SelectOne(*api, parsed.words, global);
-  if (!job) return Fail(job.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto job, SelectOne(api, parsed.words, global));
   if (only_status) {
-    for (const std::string& line : job->history) std::printf("%s\n", line.c_str());
+    for (const std::string& line : job.history) std::printf("%s\n", line.c_str());
     return 0;
   }
   if (only_error && !only_out) Note("an execution's log holds its output and its errors together");
-  Words divvy = {"logs", ToString(job->id)};
+  Words divvy = {"logs", ToString(job.id)};
   if (streams) divvy.push_back("-f");
   if (!shows_all) divvy.insert(divvy.end(), {"-n", "2000"});
   return BecomeDivvy(divvy);
@@ -220,22 +212,19 @@ int VhLogsMain(const Words& words, const VhGlobal& global) {
 int VhStopMain(const Words& words, const VhGlobal& global) {
   Parsed parsed = ParseWords("vh exec stop EXECUTIONS    (12, '1-5 !3', latest)", {}, words);
   if (parsed.code) return *parsed.code;
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto jobs = Select(*api, parsed.words, global);
-  if (!jobs) return Fail(jobs.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto jobs, Select(api, parsed.words, global));
   wire::ActionRequest request;
-  for (const wire::JobView& job : *jobs) {
+  for (const wire::JobView& job : jobs) {
     if (IsFinalState(job.state))
       std::printf("#%s: has ended already (%s)\n", ToString(job.id).c_str(),
                   std::string(VhStatusOf(job.state)).c_str());
     else request.select.ids.push_back(ToString(job.id));
   }
   if (request.select.ids.empty()) return 0;
-  auto answer = api->Cancel(request);
-  if (!answer) return Fail(answer.error());
+  DIVVY_TRY_OR_FAIL(auto answer, api.Cancel(request));
   int code = 0;
-  for (const wire::ActionResult& result : answer->results) {
+  for (const wire::ActionResult& result : answer.results) {
     std::printf("#%s: %s\n", result.display_id.c_str(), result.is_done ? "stopping" : result.message.c_str());
     if (!result.is_done) code = 1;
   }
@@ -244,25 +233,22 @@ int VhStopMain(const Words& words, const VhGlobal& global) {
 
 int VhDeleteMain(const Words& words, const VhGlobal& global) {
   bool purges = false, keeps = false;
-  Parsed parsed =
-      ParseWords("vh exec delete EXECUTIONS [--purge-outputs]",
-                 {{"purge-outputs", 0, Takes::kNothing, "", "Also delete its outputs", Sets(purges), {}, false},
-                  {"no-purge-outputs", 0, Takes::kNothing, "", "", Sets(keeps), {}, true}},
-                 words);
+  Parsed parsed = ParseWords("vh exec delete EXECUTIONS [--purge-outputs]",
+                             {Option::Flag("purge-outputs", "Also delete its outputs", Sets(purges)),
+                              Option::Flag("no-purge-outputs", "", Sets(keeps)).Hidden()},
+                             words);
   if (parsed.code) return *parsed.code;
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto jobs = Select(*api, parsed.words, global);
-  if (!jobs) return Fail(jobs.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto jobs, Select(api, parsed.words, global));
   int code = 0;
-  for (const wire::JobView& job : *jobs) {
+  for (const wire::JobView& job : jobs) {
     std::string id = ToString(job.id);
     if (!IsFinalState(job.state)) {
       code = Fail(FailedPrecondition("execution #" + id + " is " + std::string(VhStatusOf(job.state)) +
                                      "; stop it first: vh exec stop " + id));
       continue;
     }
-    auto detail = api->Job(id);
+    auto detail = api.Job(id);
     if (!detail) return Fail(detail.error());
     auto root = RootOf(*detail);
     if (!root) {
@@ -281,23 +267,14 @@ int VhDeleteMain(const Words& words, const VhGlobal& global) {
 int VhOutputsMain(const Words& words, const VhGlobal& global) {
   std::string download;
   Parsed parsed = ParseWords("vh exec outputs EXECUTION [--download DIR]",
-                             {{"download",
-                               'd',
-                               Takes::kValue,
-                               "DIR",
-                               "Copy the outputs to this directory",
-                               Keeps(download),
-                               {"download-directory"},
-                               false}},
+                             {Option::Value("download", 'd', "DIR", "Copy the outputs to this directory",
+                                            Keeps(download), {"download-directory"})},
                              words);
   if (parsed.code) return *parsed.code;
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto job = SelectOne(*api, parsed.words, global);
-  if (!job) return Fail(job.error());
-  auto root = RootOf(*job);
-  if (!root) return Fail(root.error());
-  std::string directory = *root + "/outputs";
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto job, SelectOne(api, parsed.words, global));
+  DIVVY_TRY_OR_FAIL(auto root, RootOf(job));
+  std::string directory = root + "/outputs";
   std::vector<Words> rows = {{"Name", "Size", "Path"}};
   for (const auto& [name, size] : FilesBelow(directory)) {
     rows.push_back({name, std::to_string(size), directory + "/" + name});
@@ -318,29 +295,25 @@ int VhOutputsMain(const Words& words, const VhGlobal& global) {
 int VhSummarizeMain(const Words& words, const VhGlobal& global) {
   Parsed parsed = ParseWords("vh exec summarize EXECUTIONS    (12, '1-5 !3', latest)", {}, words);
   if (parsed.code) return *parsed.code;
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto jobs = Select(*api, parsed.words, global);
-  if (!jobs) return Fail(jobs.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto jobs, Select(api, parsed.words, global));
   const dialect::ParseContext around = CallerParseContext();
   std::vector<std::map<std::string, std::string>> metadata;
-  for (const wire::JobView& job : *jobs) {
-    auto detail = api->Job(ToString(job.id));
+  for (const wire::JobView& job : jobs) {
+    auto detail = api.Job(ToString(job.id));
     if (!detail) return Fail(detail.error());
     auto log = detail->output.empty() || !job.start_time ? Result<std::string>("") : around.read_file(detail->output);
     if (!log) Note("execution #" + ToString(job.id) + ": " + log.error().message);
     metadata.push_back(LastMetadata(log.value_or("")));
   }
-  return PrintRows(SummaryRows(*jobs, metadata, ToSeconds(around.now)), global);
+  return PrintRows(SummaryRows(jobs, metadata, ToSeconds(around.now)), global);
 }
 
 int VhTaskListMain(const Words& words, const VhGlobal& global) {
   Parsed parsed = ParseWords("vh task list", {}, words);
   if (parsed.code) return *parsed.code;
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto jobs = FetchExecutions(*api, global.project);
-  if (!jobs) return Fail(jobs.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto jobs, FetchExecutions(api, global.project));
   struct Task {
     std::uint64_t first = 0;
     std::string step;
@@ -348,7 +321,7 @@ int VhTaskListMain(const Words& words, const VhGlobal& global) {
     int executions = 0;
   };
   std::map<std::string, Task> tasks;
-  for (const wire::JobView& job : *jobs) {
+  for (const wire::JobView& job : jobs) {
     if (!job.group.starts_with("task-")) continue;
     Task& task = tasks[job.group];
     const auto count = static_cast<int>(job.count);
@@ -371,17 +344,15 @@ int VhTaskStopMain(const Words& words, const VhGlobal&) {
   Parsed parsed = ParseWords("vh task stop TASK    (as vh task list names it)", {}, words);
   if (parsed.code) return *parsed.code;
   if (parsed.words.size() != 1) return Fail(InvalidArgument("which task? vh task list names them"));
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
   wire::JobSelector selector;
   selector.group = "task-" + parsed.words[0];
-  auto jobs = api->Jobs(selector);
-  if (!jobs) return Fail(jobs.error());
+  DIVVY_TRY_OR_FAIL(auto jobs, api.Jobs(selector));
   wire::ActionRequest request;
-  for (const wire::JobView& job : *jobs) request.select.ids.push_back(ToString(job.id));
+  for (const wire::JobView& job : jobs) request.select.ids.push_back(ToString(job.id));
   if (request.select.ids.empty())
     return Fail(NotFound("task '" + parsed.words[0] + "' has no execution that is waiting or running"));
-  auto answer = api->Cancel(request);
+  auto answer = api.Cancel(request);
   if (!answer) return Fail(answer.error());
   std::printf("Stopping %s.\n", Plural(static_cast<std::int64_t>(request.select.ids.size()), "execution").c_str());
   return 0;

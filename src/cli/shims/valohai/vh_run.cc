@@ -122,14 +122,12 @@ void Print(const std::vector<Started>& all, VhFormat format) {
 
 int Watch(const std::string& id, bool is_sweep) {
   if (!is_sweep) RunDivvy({"logs", "-f", id});
-  auto api = Api::Connect();
-  if (!api) return Fail(api.error());
-  auto end = api->Wait(id);
-  if (!end) return Fail(end.error());
+  DIVVY_TRY_OR_FAIL(auto api, Api::Connect());
+  DIVVY_TRY_OR_FAIL(auto end, api.Wait(id));
   std::fprintf(stderr, "%s #%s: %s\n", is_sweep ? "Task" : "Execution", id.c_str(),
-               std::string(VhStatusOf(end->state)).c_str());
-  if (end->state == "succeeded") return 0;
-  return end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
+               std::string(VhStatusOf(end.state)).c_str());
+  if (end.state == "succeeded") return 0;
+  return end.exit_code != 0 ? static_cast<int>(end.exit_code) : 1;
 }
 
 Result<std::vector<Started>> Start(const dialect::ValohaiProject& yaml, const VhProject& project, bool is_task,
@@ -230,27 +228,25 @@ int VhRunMain(const std::vector<std::string>& words, bool is_task, const VhGloba
     DIVVY_TRY(yaml, dialect::ParseValohaiYaml(project->text, project->shown));
     return *yaml;
   };
-  auto run = ParseVhRun(words, is_task, read);
-  if (!run) return Fail(run.error());
-  if (run->wants_help) {
+  DIVVY_TRY_OR_FAIL(auto run, ParseVhRun(words, is_task, read));
+  if (run.wants_help) {
     std::printf("usage: %.*s", static_cast<int>(kRunUsage.size()), kRunUsage.data());
     return 0;
   }
-  if (run->target.empty()) {
-    auto status = read(run->yaml);
+  if (run.target.empty()) {
+    auto status = read(run.yaml);
     if (!status) return Fail(status.error());
     if (is_task) return Fail(InvalidArgument("which task? write: vh task run NAME"));
     return ListSteps(*yaml, global);
   }
-  run->request.project = global.project.empty() ? project->name : global.project;
-  for (const std::string& note : run->notes) Note(note);
-  auto started = Start(*yaml, *project, is_task, *run);
-  if (!started) return Fail(started.error());
-  Print(*started, global.format);
-  if (!run->is_watched) return 0;
+  run.request.project = global.project.empty() ? project->name : global.project;
+  for (const std::string& note : run.notes) Note(note);
+  DIVVY_TRY_OR_FAIL(auto started, Start(*yaml, *project, is_task, run));
+  Print(started, global.format);
+  if (!run.is_watched) return 0;
   int code = 0;
   std::fflush(stdout);
-  for (const Started& one : *started) {
+  for (const Started& one : started) {
     if (int end = Watch(ToString(one.answer.id), one.is_sweep); end != 0) code = end;
   }
   return code;

@@ -616,15 +616,4 @@ Status FeasibleForTeam(const Cluster& cluster, const ResourceRequest& request, T
   return {};
 }
 
-Status FeasibleForCaps(const Cluster& cluster, const ResourceRequest& request, const std::vector<CapIndex>& caps) {
-  const std::int64_t parts = LeastGpuParts(request);
-  for (const CapIndex index : caps) {
-    const Cap& cap = cluster.state().caps[index];
-    if (cap.parts_limit == 0 || parts <= cap.parts_limit) continue;
-    return LimitExceeded("asks for " + GpuText(parts) + ", but " + cap.name + " never holds more than " +
-                         GpuText(cap.parts_limit) + " at once; ask for at most that");
-  }
-  return {};
-}
-
 }  // namespace divvy::core

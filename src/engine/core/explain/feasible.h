@@ -73,8 +73,7 @@ struct Lack {
 std::optional<Lack> Impossible(const HardwareClasses& classes, const ResourceRequest& request, const Names& names);
 
 /// Refuses with kLimitExceeded a request that the cluster could never run; the message names the nearest possible
-/// request. FeasibleForTeam and FeasibleForCaps refuse a request that the limit or quota of its team, or a limit on
-/// GPUs, never allows.
+/// request. FeasibleForTeam refuses a request that the limit or quota of its team never allows.
 Status Feasible(const HardwareClasses& classes, const ResourceRequest& request, const Names& names);
 Status Feasible(const Cluster& cluster, const ResourceRequest& request, const Names& names);
 Status Feasible(const Cluster& cluster, const ResourceRequest& request);
@@ -82,6 +81,5 @@ Status Feasible(const Cluster& cluster, const ResourceRequest& request);
 /// exceed team nlp's quota of 4 and the job may not borrow, so it can never start; use --gpus 4, or ...".
 std::string BeyondQuotaText(const TeamSpec& team, const ResourceRequest& request);
 Status FeasibleForTeam(const Cluster& cluster, const ResourceRequest& request, TeamIndex team, Preemptible preemptible);
-Status FeasibleForCaps(const Cluster& cluster, const ResourceRequest& request, const std::vector<CapIndex>& caps);
 
 }  // namespace divvy::core

@@ -295,17 +295,6 @@ TEST(Caps, AreNamedWithTheirNumbers) {
   EXPECT_EQ(third.start.basis, "never: it asks for more than a limit allows at once");
 }
 
-TEST(Caps, RefuseRequestsThatExceedThem) {
-  Cluster cluster = MakeCluster(2, 8);
-  const CapIndex cap = cluster.AddCap("user ada", 0, 5 * kGpu / 2);
-  EXPECT_TRUE(FeasibleForCaps(cluster, GpuRequest(2), {cap}));
-  EXPECT_TRUE(FeasibleForCaps(cluster, GpuRequest(8), {}));
-  const Status refused = FeasibleForCaps(cluster, GpuRequest(1, 3), {cap});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
-            "asks for 3 GPUs, but user ada never holds more than 2.5 GPUs at once; ask for at most that");
-}
-
 // On random clusters with caps on GPUs, every waiting job has a blocker, and the suggested change lets it start.
 TEST(Caps, BlockersAreExplainedOnRandomClusters) {
   int capped = 0;

@@ -165,10 +165,4 @@ Result<ResourceRequest> CompileRequest(NodeClassIndex& class_index, ResourceRequ
   return made;
 }
 
-void LeaveFilters(NodeClassIndex& class_index, const ResourceRequest& request) {
-  for (const TaskGroup& group : request.groups) {
-    for (const FilterIndex filter : group.filters) class_index.Leave(filter);
-  }
-}
-
 }  // namespace divvy::core

@@ -46,8 +46,7 @@ struct NodeWishes {
 /// Restricts `request`, whose groups have one alternative each, to nodes that meet `wishes`. Tasks without GPUs ignore
 /// the conditions about GPUs. Fails if a feature is requested on more nodes than the job has tasks, or on a number of
 /// nodes for a job that is elastic or has several groups, or when NodeClassIndex::Use fails. The filters of the result
-/// count as used until LeaveFilters; a failed call leaves none in use.
+/// count as used until NodeClassIndex::Leave; a failed call leaves none in use.
 Result<ResourceRequest> CompileRequest(NodeClassIndex& class_index, ResourceRequest request, const NodeWishes& wishes);
-void LeaveFilters(NodeClassIndex& class_index, const ResourceRequest& request);
 
 }  // namespace divvy::core

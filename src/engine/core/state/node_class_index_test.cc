@@ -149,7 +149,6 @@ TEST(CompileRequest, ARefusedRequestAddsNoFilter) {
   ASSERT_EQ(request->groups.size(), 3u);
   EXPECT_EQ(request->groups[2].least, 1);
   EXPECT_EQ(request->groups[2].filters, std::vector<FilterIndex>{kNoFilter});
-  LeaveFilters(class_index, *request);
 }
 
 TEST(CompileRequest, FasterGpusComeFirstInEachAlternative) {
