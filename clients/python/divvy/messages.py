@@ -1498,6 +1498,8 @@ class UsageReport(TypedDict):
     gpu_hours: float
     capacity_gpu_hours: float
     is_cut: bool
+    nodes_cost: Optional[float]
+    unused_nodes_cost: Optional[float]
     rows: List["UsageRow"]
 
 
@@ -1513,6 +1515,8 @@ class UsageRow(TypedDict):
     wait_median_s: Optional[float]
     wait_p95_s: Optional[float]
     job: Optional["RowJob"]
+    nodes_cost: Optional[float]
+    nodes_share: Optional[float]
 
 
 class UserChange(TypedDict):
