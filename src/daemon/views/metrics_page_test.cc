@@ -148,7 +148,7 @@ TEST_F(MetricsPage, ShowsNodeResourcesAndHowFreeGpusAreDistributed) {
 }
 
 TEST_F(MetricsPage, HasTheMoneyOfProvidersAndTeams) {
-  MetricsAbout about{*world_.driver_};
+  MetricsAbout about{*world_.driver_, nullptr, nullptr, {}};
   wire::ProviderView provider;
   provider.name = "aws";
   provider.state = "failing";
