@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "engine/core/place/caps.h"
 #include "engine/core/state/state.h"
+#include "engine/gpu_type.h"
 
 namespace divvy::providers {
 namespace {
@@ -24,6 +25,15 @@ Bytes MemoryIn(const std::string& model) {
   while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;
   const auto gigabytes = ParseInteger(std::string_view(name).substr(begin, end - begin));
   return gigabytes && *gigabytes < 10'000 ? Bytes(*gigabytes << 30) : Bytes();
+}
+
+/// "V100&16GB" for "V100-16GB", as MatchesGpuType reads it.
+std::string TermsOf(std::string_view model) {
+  std::string terms(model);
+  for (char& letter : terms) {
+    if (letter == '-' || letter == '_' || letter == ' ') letter = '&';
+  }
+  return terms;
 }
 
 NodeAttributes AttributesOf(const Provider& provider, const NodeShape& shape, std::string name) {
@@ -216,6 +226,16 @@ std::shared_ptr<const Scheduler> OfferedNodes(const std::vector<Provider>& provi
     }
   }
   return offered;
+}
+
+bool IsGpuOfModel(std::string_view configured, const GpuFacts& gpu) {
+  if (MatchesGpuType(TermsOf(configured), gpu.model)) return true;
+  const Bytes size = MemoryIn(std::string(configured));
+  const std::size_t end = configured.find_last_of("-_ ");
+  if (size == Bytes() || end == std::string_view::npos || MemoryIn(gpu.model) != Bytes()) return false;
+  // Drivers keep some of the memory, and sizes are given in powers of ten or of two.
+  const double part = static_cast<double>(gpu.memory_total.count()) / static_cast<double>(size.count());
+  return part > 0.85 && part < 1.1 && MatchesGpuType(TermsOf(configured.substr(0, end)), gpu.model);
 }
 
 std::map<std::string, Provisioner::Spending> TeamSpending(const TeamRegistry& teams, const Provisioner& provisioner,

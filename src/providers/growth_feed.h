@@ -23,6 +23,11 @@ namespace divvy::providers {
 std::shared_ptr<const Scheduler> OfferedNodes(const std::vector<Provider>& providers,
                                               const std::vector<PoolRow>& pools);
 
+/// Returns whether a GPU can be one of a shape whose `gpu_model` is `configured`. Each piece of it must be part of the
+/// GPU's name, so "V100-16GB" is a "Tesla V100-SXM2-16GB" (see MatchesGpuType). A size at its end may be missing in
+/// that name; then the GPU's memory must be about that size.
+bool IsGpuOfModel(std::string_view configured, const GpuFacts& gpu);
+
 /// Returns what nodes of providers cost for the jobs of each team and of the teams below it, by the team's name.
 /// Contains all teams that have a limit on cost or have caused some.
 std::map<std::string, Provisioner::Spending> TeamSpending(const TeamRegistry& teams, const Provisioner& provisioner,

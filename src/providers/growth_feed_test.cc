@@ -95,6 +95,25 @@ TEST(GrowthFeed, RefusesAtSubmissionWhatNoShapeCanRun) {
   EXPECT_TRUE(world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory()));
 }
 
+TEST(GrowthFeed, AModelIsRecognizedByThePiecesOfItsName) {
+  const auto is_one = [](const char* configured, const char* model, int gigabytes = 0) {
+    GpuFacts gpu;
+    gpu.model = model;
+    gpu.memory_total = Bytes(std::int64_t{gigabytes} << 30);
+    return IsGpuOfModel(configured, gpu);
+  };
+  EXPECT_TRUE(is_one("V100-16GB", "Tesla V100-SXM2-16GB"));
+  EXPECT_TRUE(is_one("V100-SXM2-16GB", "Tesla V100-SXM2-16GB"));
+  EXPECT_FALSE(is_one("V100-32GB", "Tesla V100-SXM2-16GB"));
+  EXPECT_TRUE(is_one("A100-80GB", "NVIDIA A100-SXM4-80GB"));
+  EXPECT_TRUE(is_one("H100-80GB", "NVIDIA H100 80GB HBM3"));
+  EXPECT_FALSE(is_one("A10-24GB", "NVIDIA A100-SXM4-80GB"));
+  EXPECT_TRUE(is_one("T4-16GB", "Tesla T4", 15)) << "the name has no size";
+  EXPECT_TRUE(is_one("RTX4090-24GB", "NVIDIA GeForce RTX 4090", 24));
+  EXPECT_FALSE(is_one("RTX4090-24GB", "NVIDIA GeForce RTX 4090", 48));
+  EXPECT_FALSE(is_one("T4-16GB", "Tesla P4", 16));
+}
+
 TEST(GrowthFeed, RequestsTheNodesOfAGangAsOneSet) {
   Growing world(Cloud(8));
   world.SubmitGang(2, 8);

@@ -31,6 +31,7 @@ std::string FormatRequest(const NodeRequest& request) {
   add("provider", request.provider);
   add("shape", request.shape);
   add("gpus", std::to_string(request.gpus));
+  add("cpus", std::to_string(request.cpus));
   add("hourly", std::to_string(request.hourly.micros()));
   add("period", std::to_string(request.billing_period.count()));
   add("team", request.team);
@@ -40,6 +41,7 @@ std::string FormatRequest(const NodeRequest& request) {
   add("requested", TimeText(request.requested));
   add("booting", TimeText(request.booting));
   add("joined", TimeText(request.joined));
+  add("gone", request.gone == kNever ? "" : TimeText(request.gone));
   add("unsure", TimeText(request.unsure_until));
   add("used", request.was_used ? "1" : "");
   add("forced", request.is_forced ? "1" : "");
@@ -78,6 +80,8 @@ std::optional<NodeRequest> ParseRequest(std::string_view token, std::string_view
       request.shape = value;
     } else if (key == "gpus") {
       request.gpus = static_cast<int>(number(value));
+    } else if (key == "cpus") {
+      request.cpus = static_cast<int>(number(value));
     } else if (key == "hourly") {
       request.hourly = Money(number(value));
     } else if (key == "period") {
@@ -96,6 +100,8 @@ std::optional<NodeRequest> ParseRequest(std::string_view token, std::string_view
       request.booting = time(value);
     } else if (key == "joined") {
       request.joined = time(value);
+    } else if (key == "gone") {
+      request.gone = time(value);
     } else if (key == "unsure") {
       request.unsure_until = time(value);
     } else if (key == "used") {
@@ -118,7 +124,7 @@ Money CostBetween(const NodeRequest& request, Time from, Time until) {
     return std::max<std::int64_t>(1, (stay + period - Duration(1)) / period) * period;
   };
   const Duration before = from <= request.requested ? Duration(0) : billed(from);
-  return CostOf(request.hourly, std::max(billed(until) - before, Duration(0)));
+  return CostOf(request.hourly, std::max(billed(std::min(until, request.gone)) - before, Duration(0)));
 }
 
 }  // namespace divvy::providers

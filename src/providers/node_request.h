@@ -1,5 +1,5 @@
 // A node that was requested from a provider, as stored: one row for each, from before it is created until it is certain
-// that it is gone.
+// that it is gone. Then a shorter row keeps what it cost.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,8 @@ namespace divvy::providers {
 
 /// The key of a row in the store is this prefix and the request's token.
 inline constexpr std::string_view kRequestPrefix = "providers.request.";
+/// The same for a node that is gone. Its row is kept for reports about money.
+inline constexpr std::string_view kPastPrefix = "providers.past.";
 
 enum class NodeState {
   kRequested,   // It may exist already: the answer to its creation was lost, or has not come yet.
@@ -29,9 +31,10 @@ std::string_view Name(NodeState state);
 struct NodeRequest {
   std::string token;     // 32 hexadecimal digits. The provider creates at most one node for it.
   std::string node;      // Its name in divvy.
-  std::string provider;  // This and the next four are as configured at the time of the request.
+  std::string provider;  // This and the next five are as configured at the time of the request.
   std::string shape;
   int gpus = 0;
+  int cpus = 0;
   Money hourly;
   Duration billing_period{0};
   std::string team;  // The team of the jobs that it was requested for, which pays for it. Optional.
@@ -42,6 +45,7 @@ struct NodeRequest {
   Time requested = kNoTime;
   Time booting = kNoTime;
   Time joined = kNoTime;
+  Time gone = kNever;  // When it was certain that the node no longer exists.
   /// Until this time, a call to the provider whose outcome is unknown could still create the node. kNoTime: there is no
   /// such call.
   Time unsure_until = kNoTime;
@@ -57,8 +61,8 @@ std::string FormatRequest(const NodeRequest& request);
 /// Parses the text of a row. Returns nullopt if it is not valid. Unknown keys are ignored.
 std::optional<NodeRequest> ParseRequest(std::string_view token, std::string_view text);
 
-/// Returns what the node costs from `from` until `until`, if it exists. Each billing period since the request counts as
-/// a whole.
+/// Returns what the node costs from `from` until `until` or until it is gone, if it exists. Each billing period since
+/// the request counts as a whole.
 Money CostBetween(const NodeRequest& request, Time from, Time until);
 
 }  // namespace divvy::providers

@@ -103,6 +103,13 @@ bool Provisioner::LoadSetting(std::string_view key, std::string_view text) {
     requests_.insert_or_assign(request->token, *std::move(request));
     return true;
   }
+  if (key.starts_with(kPastPrefix)) {
+    auto request = ParseRequest(key.substr(kPastPrefix.size()), text);
+    if (!request || request->gone == kNever) return true;
+    auto order = std::pair(request->gone, request->token);
+    past_.insert_or_assign(std::move(order), *std::move(request));
+    return true;
+  }
   if (key.starts_with(kModePrefix)) {
     const auto mode = ParseInteger(text);
     if (mode && *mode >= 0 && *mode <= static_cast<int>(ProviderMode::kDrained))
@@ -159,6 +166,7 @@ Result<std::vector<std::string>> Provisioner::Request(const Shapes& nodes,
     }
     request.token = draw_token();
     request.gpus = shape->gpus;
+    request.cpus = shape->cpus;
     request.hourly = shape->hourly;
     request.billing_period = provider->billing_period;
     request.team = team;
@@ -528,7 +536,23 @@ void Provisioner::Forget(const std::string& token, Time now) {
   dirty_[std::string(kRequestPrefix) + token] = "";
   watches_.erase(token);
   token_of_.erase(request.node);
-  requests_.erase(token);
+  auto gone = requests_.extract(token);
+  if (!gone.mapped().instance.empty()) KeepPast(std::move(gone.mapped()), now);
+}
+
+void Provisioner::KeepPast(NodeRequest request, Time now) {
+  request.gone = now;
+  // Only what a report about money needs.
+  request.join_tokens.clear();
+  request.set.clear();
+  request.why.clear();
+  dirty_[std::string(kPastPrefix) + request.token] = FormatRequest(request);
+  auto order = std::pair(now, request.token);
+  past_.emplace(std::move(order), std::move(request));
+  while (past_.size() > kMostPast || past_.begin()->first.first < now - kPastKept) {
+    dirty_[std::string(kPastPrefix) + past_.begin()->first.second] = "";
+    past_.erase(past_.begin());
+  }
 }
 
 // --- Steps ---------------------------------------------------------------------------------------------------------
@@ -717,6 +741,15 @@ Provisioner::View Provisioner::ViewOf(std::string_view provider, Time now) const
     if (!request.instance.empty()) view.spent_this_month += CostBetween(request, StartOfMonth(MonthOf(now)), now);
   }
   return view;
+}
+
+std::vector<NodeRequest> Provisioner::NodesSince(Time since) const {
+  std::vector<NodeRequest> nodes;
+  for (auto it = past_.lower_bound({since, ""}); it != past_.end(); ++it) nodes.push_back(it->second);
+  for (const auto& [token, request] : requests_) {
+    if (!request.instance.empty()) nodes.push_back(request);
+  }
+  return nodes;
 }
 
 std::map<std::string, Provisioner::Spending> Provisioner::TeamSpending(Time now) const {

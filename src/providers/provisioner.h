@@ -81,6 +81,9 @@ class Provisioner {
  public:
   using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
   static constexpr std::size_t kMostRequests = 10'000;
+  /// Of nodes that are gone, what they cost is kept for so many of the latest, and for this long.
+  static constexpr std::size_t kMostPast = 10'000;
+  static constexpr Duration kPastKept = std::chrono::hours(24 * 400);
   /// After a provider's program has ended, its call may still take effect for as long as the provider's calls may take,
   /// but no longer than this.
   static constexpr Duration kLateness = std::chrono::minutes(2);
@@ -153,6 +156,9 @@ class Provisioner {
   const std::vector<Provider>& providers() const { return providers_; }
   const std::map<std::string, NodeRequest, std::less<>>& requests() const { return requests_; }
   const NodeRequest* FindNode(std::string_view node) const;
+  /// Returns the nodes that exist, or existed after `since`, as far as their cost is kept. A name may occur several
+  /// times, but only one node has it at a time. Cost: linear in the nodes.
+  std::vector<NodeRequest> NodesSince(Time since) const;
   ProviderMode ModeOf(std::string_view provider) const;
   struct View {
     int nodes = 0;
@@ -243,6 +249,7 @@ class Provisioner {
   void OnDestroyed(NodeRequest& request, const Answer& answer, Time now);
   void OnListed(State& state, const std::string& provider, const Answer& answer, Time began, Time now);
   void Forget(const std::string& token, Time now);
+  void KeepPast(NodeRequest request, Time now);
   void StepOf(NodeRequest& request, Step& step, Time now);
   std::string BeyondCeiling(const NodeRequest& request, Time now) const;
   void Send(Step& step, Call call, Time now);
@@ -256,6 +263,7 @@ class Provisioner {
   std::map<std::string, NodeRequest, std::less<>> requests_;  // By token.
   std::map<std::string, Watch, std::less<>> watches_;         // By token.
   std::map<std::string, std::string, std::less<>> token_of_;  // By node.
+  std::map<std::pair<Time, std::string>, NodeRequest> past_;  // Nodes that are gone, by `gone` and token.
   std::map<std::string, MonthlyCost> team_costs_;             // By team.
   std::map<std::uint64_t, Sent> sent_;
   std::map<std::string, std::string> dirty_;  // Rows that changed since the last step.

@@ -215,8 +215,9 @@ struct ProvisionerWorld {
     ReturnAll();
     for (int i = 0; i < 400; ++i, now += 5s) Turn();
     EXPECT_TRUE(provisioner->requests().empty());
-    EXPECT_TRUE(
-        std::ranges::all_of(store, [](const auto& row) { return row.first.find("spent.") != std::string::npos; }));
+    EXPECT_TRUE(std::ranges::all_of(store, [](const auto& row) {
+      return row.first.find("spent.") != std::string::npos || row.first.starts_with(kPastPrefix);
+    }));
     EXPECT_TRUE(cloud.nodes().empty()) << "leaked";
   }
   void Run(Duration span) {
@@ -666,6 +667,34 @@ TEST(Provisioner, RejectsAnInstanceThatAnotherNodeHas) {
   EXPECT_EQ(world.state_of("cloud-2"), NodeState::kRequested);
 }
 
+// Reports about money need what nodes cost that are gone, also after a restart.
+TEST(Provisioner, KeepsWhatNodesCostThatAreGone) {
+  ProvisionerWorld world(1);
+  world.faults.are_on = false;
+  const Time began = world.now;
+  ASSERT_TRUE(world.Request(1, "vision"));
+  for (int i = 0; i < 60; ++i, world.now += 1min) world.Turn();
+  ASSERT_EQ(world.provisioner->NodesSince(began).size(), 1u);
+  EXPECT_EQ(world.provisioner->NodesSince(began).front().gone, kNever);
+  world.Settle();
+  ASSERT_TRUE(world.provisioner->requests().empty());
+  world.Restart();
+  const std::vector<NodeRequest> nodes = world.provisioner->NodesSince(began);
+  ASSERT_EQ(nodes.size(), 1u);
+  EXPECT_EQ(nodes.front().node, "cloud-1");
+  EXPECT_EQ(nodes.front().team, "vision");
+  EXPECT_EQ(nodes.front().requested, began);
+  EXPECT_NEAR(CostBetween(nodes.front(), began, kNever).units(), 24, 2);
+  EXPECT_TRUE(world.provisioner->NodesSince(nodes.front().gone + 1s).empty());
+  // The rows of older nodes are removed when another node goes.
+  world.now += Provisioner::kPastKept;
+  ASSERT_TRUE(world.Request(1, "vision"));
+  for (int i = 0; i < 60; ++i, world.now += 1min) world.Turn();
+  world.Settle();
+  world.Restart();
+  EXPECT_EQ(world.provisioner->NodesSince(began).size(), 1u);
+}
+
 TEST(NodeRequest, RoundTripsAndSkipsWhatIsUnreadable) {
   NodeRequest request;
   request.token = "00ff";
@@ -673,6 +702,7 @@ TEST(NodeRequest, RoundTripsAndSkipsWhatIsUnreadable) {
   request.provider = "cloud";
   request.shape = "big";
   request.gpus = 8;
+  request.cpus = 64;
   request.hourly = Money(123);
   request.billing_period = 1h;
   request.set = "00ff";
@@ -682,6 +712,7 @@ TEST(NodeRequest, RoundTripsAndSkipsWhatIsUnreadable) {
   request.requested = Time(1s);
   request.booting = Time(2s);
   request.joined = Time(3s);
+  request.gone = Time(5s);
   request.unsure_until = Time(4s);
   request.was_used = request.is_forced = true;
   request.why = "idle";
@@ -700,6 +731,9 @@ TEST(NodeRequest, BillsWholePeriods) {
   EXPECT_EQ(CostBetween(request, Time(101h), Time(102h)), Money(6'000'000));
   request.billing_period = Duration(0);
   EXPECT_EQ(CostBetween(request, Time(100h), Time(100h) + 30min), Money(3'000'000));
+  request.gone = Time(100h) + 15min;
+  EXPECT_EQ(CostBetween(request, Time(100h), Time(200h)), Money(1'500'000)) << "until it was gone";
+  EXPECT_EQ(CostBetween(request, Time(101h), Time(200h)), Money());
 }
 
 TEST(Months, FollowTheCalendar) {

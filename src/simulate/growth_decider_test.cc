@@ -94,8 +94,8 @@ TEST(GrowthDecider, OwnNodesAreUsedFirstAndCostNothing) {
 
 TEST(GrowthDecider, WaitsForItsOwnNodeThatIsFreeSooner) {
   const Ran ran =
-      RunWith(GrowthPolicy::kDivvy, {Job(8, 0s, 150s), Job(8, 10s, 1h)}, {Shape("s", 8, 2.0)}, {}, "1x8:V100");
-  EXPECT_EQ(ran.Wait(1), 140);
+      RunWith(GrowthPolicy::kDivvy, {Job(8, 0s, 90s), Job(8, 10s, 1h)}, {Shape("s", 8, 2.0)}, {}, "1x8:V100");
+  EXPECT_EQ(ran.Wait(1), 80);
   EXPECT_EQ(ran.totals.nodes_requested, 0);
 }
 

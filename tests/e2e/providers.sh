@@ -131,6 +131,12 @@ WAIT_S=120 wait_for "the burst" ended_well 44
 divvy providers | grep -q '^local *command *enabled' || fail "providers shows: $(divvy providers)"
 divvy providers --json | grep -q '"this_month":0\.[0-9]*[1-9]' || fail "nothing was spent: $(divvy providers --json)"
 WAIT_S=90 wait_for "the return of idle nodes" nothing_left
+# The cost of the nodes is known also now that they are gone, and jobs have their part of it.
+reported=$(divvy report usage --by job --json)
+grep -Eq '"nodes_cost":0?\.?[0-9]*[1-9]' <<<"$reported" || fail "the report has no cost: $reported"
+divvy report usage --by user | grep -q 'NODE COST' || fail "the report says: $(divvy report usage --by user)"
+divvy report usage --by user | tr '\n' ' ' | grep -Eq 'Nodes of providers cost [0-9.]+, of which +[0-9.]+ +belong to no +job' ||
+  fail "the report says: $(divvy report usage --by user)"
 # The list after a destroy has its whole output.
 ! grep "provider=local event=provider_error" daemon.log || fail "a call of the program failed"
 

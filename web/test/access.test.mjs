@@ -40,7 +40,7 @@ for (const scheme of ['light', 'dark']) {
       found.push(...(await check(page, 'login')));
       await page.goto(daemon.link());
       await page.waitForSelector('[data-tile="Running"]');
-      for (const view of ['overview', 'queue', 'job/31', 'job/34', 'nodes', 'services', 'sweeps', 'teams', 'usage', 'whatif', 'submit', 'events', 'notifications']) {
+      for (const view of ['overview', 'queue', 'job/31', 'job/34', 'nodes', 'providers', 'services', 'sweeps', 'teams', 'usage', 'whatif', 'submit', 'events', 'notifications']) {
         await page.evaluate((name) => (location.hash = '#/' + name), view);
         await page.waitForSelector('main h1, main .tiles');
         await page.waitForTimeout(700);

@@ -113,7 +113,7 @@ test('a read-only token shows data and offers no actions', async () => {
   await page.waitForSelector('text=Your token is read-only');
   await page.fill('[data-field=command]', 'true');
   await page.waitForSelector('[data-line=ready]');
-  for (const view of ['overview', 'queue', 'nodes', 'services', 'sweeps', 'teams', 'usage', 'whatif', 'events', 'notifications']) {
+  for (const view of ['overview', 'queue', 'nodes', 'providers', 'services', 'sweeps', 'teams', 'usage', 'whatif', 'events', 'notifications']) {
     await showView(page, view);
     await page.waitForTimeout(300);
   }

@@ -1502,6 +1502,8 @@ class UsageReport(TypedDict):
     gpu_hours: float
     capacity_gpu_hours: float
     is_cut: bool
+    nodes_cost: Optional[float]
+    unused_nodes_cost: Optional[float]
     rows: List["UsageRow"]
 
 
@@ -1517,6 +1519,8 @@ class UsageRow(TypedDict):
     wait_median_s: Optional[float]
     wait_p95_s: Optional[float]
     job: Optional["RowJob"]
+    nodes_cost: Optional[float]
+    nodes_share: Optional[float]
 
 
 class UserChange(TypedDict):

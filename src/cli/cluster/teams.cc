@@ -128,15 +128,14 @@ std::vector<Option> UserTable(UserChange& user) {
   return table;
 }
 
-const std::vector<Column>& TeamColumns() {
-  static const std::vector<Column> columns = {
-      {"TEAM", false, true, false},     {"QUOTA", true, true, false},  {"LIMIT", true, true, false},
-      {"SHARE", true, true, false},     {"GPUS", true, true, false},   {"RUNNING", true, true, false},
-      {"QUEUED", true, true, false},    {"USED", true, true, false},   {"LEFT", true, true, false},
-      {"NODES", true, false, false},    {"NOTE", false, true, true},   {"WEIGHT", true, false, false},
-      {"PRIORITY", true, false, false}, {"USERS", false, false, true}, {"GROUPS", false, false, true},
-      {"LEADS", false, false, true},    {"COST", true, false, false},  {"PARENT", false, false, false}};
-  return columns;
+/// `has_nodes`: a team has money for nodes of providers, or spent some.
+std::vector<Column> TeamColumns(bool has_nodes) {
+  return {{"TEAM", false, true, false},      {"QUOTA", true, true, false},  {"LIMIT", true, true, false},
+          {"SHARE", true, true, false},      {"GPUS", true, true, false},   {"RUNNING", true, true, false},
+          {"QUEUED", true, true, false},     {"USED", true, true, false},   {"LEFT", true, true, false},
+          {"NODES", true, has_nodes, false}, {"NOTE", false, true, true},   {"WEIGHT", true, false, false},
+          {"PRIORITY", true, false, false},  {"USERS", false, false, true}, {"GROUPS", false, false, true},
+          {"LEADS", false, false, true},     {"COST", true, false, false},  {"PARENT", false, false, false}};
 }
 
 /// At most two decimals, without trailing zeros.
@@ -237,7 +236,8 @@ int ListTeams(const ListingOptions& listing, bool are_users) {
       return std::string(
           are_users ? "No users with jobs or settings.\n"
                     : "No teams; all users share equally. To create one: divvy teams add NAME --quota 4 --user ada\n");
-    DIVVY_TRY(std::string text, RenderTable(are_users ? UserColumns() : TeamColumns(), rows, listing));
+    const bool has_nodes = std::ranges::any_of(view.teams, [](const auto& team) { return !Nodes(team).empty(); });
+    DIVVY_TRY(std::string text, RenderTable(are_users ? UserColumns() : TeamColumns(has_nodes), rows, listing));
     if (!listing.csv && !are_users && view.are_quotas_on)
       text += "Quotas are on: a team without a quota, or with quota 0, has no access.\n";
     return text;

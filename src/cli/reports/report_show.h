@@ -119,6 +119,8 @@ struct ReportShape {
   std::string (*note)(const Report& report);
   HtmlReport (*html)(const Report& report, std::vector<Column> columns);
   bool (*is_empty)(const Report& report) = [](const Report& report) { return report.rows.empty(); };
+  /// Further columns are shown without being asked for, as the report has something to say in them.
+  void (*show_columns)(const Report& report, std::vector<Column>& columns) = [](const Report&, std::vector<Column>&) {};
 };
 
 /// Requests the report at `target` and shows it as text, table, CSV, JSON or HTML.
@@ -139,6 +141,7 @@ int ShowReportAt(const ReportFlags& flags, const std::string& target, const Repo
     std::vector<Column> columns;
     const std::string title = TitleOf(report.by);
     columns = shape.columns(title);
+    shape.show_columns(report, columns);
     if (flags.is_html) {
       HtmlReport page = shape.html(report, std::move(columns));
       page.host = HostOf(api);

@@ -7,12 +7,19 @@ namespace {
 
 // For a single job, its state shows whether it runs or has failed.
 std::vector<Column> UsageColumns(std::string_view title) {
-  std::vector<Column> columns = {{"RUNNING", true, true, false},   {"FAILED", true, true, false},
-                                 {"GPU-HOURS", true, true, false}, {"OF FAILED", true, true, false},
-                                 {"SHARE", true, true, false},     {"WAIT", true, true, false},
-                                 {"WAIT P95", true, true, false},  {"WAIT MEAN", true, false, false}};
+  std::vector<Column> columns = {{"RUNNING", true, true, false},    {"FAILED", true, true, false},
+                                 {"GPU-HOURS", true, true, false},  {"OF FAILED", true, true, false},
+                                 {"SHARE", true, true, false},      {"WAIT", true, true, false},
+                                 {"WAIT P95", true, true, false},   {"WAIT MEAN", true, false, false},
+                                 {"NODE COST", true, false, false}, {"OF NODE", true, false, false}};
   if (title == kOfJobs) columns.erase(columns.begin(), columns.begin() + 2);
   return WithNames(title, std::move(columns));
+}
+
+void ShowCosts(const wire::UsageReport& report, std::vector<Column>& columns) {
+  if (!report.nodes_cost) return;
+  for (Column& column : columns)
+    column.is_shown_by_default |= column.title == "NODE COST" || (report.by == "job" && column.title == "OF NODE");
 }
 
 std::vector<Cell> Row(const wire::UsageRow& row, const Numbers& numbers) {
@@ -22,9 +29,14 @@ std::vector<Cell> Row(const wire::UsageRow& row, const Numbers& numbers) {
     cells.push_back({std::to_string(row.failed), row.failed > 0 ? Colour::kYellow : Colour::kNone});
   }
   const std::vector<Cell> others = {
-      {numbers.Hours(row.gpu_hours), Colour::kNone}, {numbers.Hours(row.failed_gpu_hours), Colour::kNone},
-      {numbers.Share(row.share), Colour::kNone},     {numbers.Wait(row.wait_median_s), Colour::kNone},
-      {numbers.Wait(row.wait_p95_s), Colour::kNone}, {numbers.Wait(row.wait_mean_s), Colour::kNone}};
+      {numbers.Hours(row.gpu_hours), Colour::kNone},
+      {numbers.Hours(row.failed_gpu_hours), Colour::kNone},
+      {numbers.Share(row.share), Colour::kNone},
+      {numbers.Wait(row.wait_median_s), Colour::kNone},
+      {numbers.Wait(row.wait_p95_s), Colour::kNone},
+      {numbers.Wait(row.wait_mean_s), Colour::kNone},
+      {row.nodes_cost ? Fixed(*row.nodes_cost, 2) : numbers.Unknown(), Colour::kNone},
+      {row.nodes_share ? numbers.Share(*row.nodes_share) : numbers.Unknown(), Colour::kNone}};
   cells.insert(cells.end(), others.begin(), others.end());
   return cells;
 }
@@ -48,6 +60,10 @@ std::string UsageNote(const wire::UsageReport& report) {
     note += ", " + kForPeople.Share(report.gpu_hours / report.capacity_gpu_hours) + " of the " +
             kForPeople.Hours(report.capacity_gpu_hours) + " that the current GPUs provided";
   }
+  if (report.nodes_cost)
+    note += ". Nodes of providers cost " + Fixed(*report.nodes_cost, 2) + ", of which " +
+            Fixed(report.unused_nodes_cost.value_or(0), 2) +
+            " belong to no job. NODE COST: the jobs' part, by their GPUs";
   if (report.by == "job")
     return note + ". OF FAILED: GPU-hours of runs that failed, timed out or were lost; the largest come first." +
            CutNote(report);
@@ -89,7 +105,9 @@ HtmlReport HtmlOf(const wire::FairnessReport& report, std::vector<Column> column
 }  // namespace
 
 int ReportUsage(const ReportFlags& flags) {
-  return ShowReport<wire::UsageReport>(flags, "/v1/reports/usage", {UsageColumns, Rows, UsageNote, HtmlOf});
+  return ShowReport<wire::UsageReport>(
+      flags, "/v1/reports/usage",
+      {.columns = UsageColumns, .rows = Rows, .note = UsageNote, .html = HtmlOf, .show_columns = ShowCosts});
 }
 
 int ReportFairness(const ReportFlags& flags) {

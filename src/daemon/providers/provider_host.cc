@@ -298,7 +298,7 @@ void ProviderHost::Look(Time now) {
       const std::string who = "node " + request.node + " (shape " + request.shape + ") ";
       if (count != request.gpus)
         problem = who + "has " + Plural(count, "GPU") + ", not " + std::to_string(request.gpus);
-      else if (shape != nullptr && count > 0 && !MatchesGpuType(shape->gpu_model, row->facts.gpus.front().model))
+      else if (shape != nullptr && count > 0 && !providers::IsGpuOfModel(shape->gpu_model, row->facts.gpus.front()))
         problem = who + "has GPUs of model " + row->facts.gpus.front().model + ", not " + shape->gpu_model;
       joined.emplace_back(request.node, problem);
       if (const auto labelled = agents_->Label(*driver_, request.node, LabelsOf(request)); !labelled)

@@ -55,6 +55,8 @@ struct Lot {
   std::int64_t failed = 0;
   double gpu_hours = 0;
   double failed_gpu_hours = 0;
+  double nodes_cost = 0;
+  double whole_nodes_cost = 0;  // The price of these nodes while its runs were there.
   std::vector<double> waits;
   std::vector<double> slowdowns;
   std::optional<wire::RowJob> job;
@@ -85,6 +87,12 @@ void AddTime(Lot& lot, const ReportedRun& run, Time begin, Time end) {
   const double hours = GpuHoursBetween(run, begin, end);
   lot.gpu_hours += hours;
   if (run.has_failed) lot.failed_gpu_hours += hours;
+  for (const RunCost& cost : run.costs) {
+    const Time from = std::max({run.started, begin, cost.from}), to = std::min(EndOf(run, end), cost.until);
+    if (run.started == kNoTime || to <= from) continue;
+    lot.nodes_cost += CostOf(cost.hourly, to - from).units();
+    lot.whole_nodes_cost += CostOf(cost.node_hourly, to - from).units();
+  }
 }
 
 /// Adds the run except its GPU time. `until` limits how far a run is followed, which may be beyond the period.
@@ -252,16 +260,49 @@ void AddPastRunOf(const JobRecord& record, ReportBy by, const std::string& own_n
   for (std::size_t i = first; i < runs.size(); ++i) runs[i].is_past = true;
 }
 
-wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch) {
+void AddCostsOf(const JobRecord& record, ReportBy by, std::span<const providers::NodeRequest> nodes,
+                std::span<ReportedRun> entries) {
+  if (nodes.empty() || entries.empty() || entries.front().started == kNoTime) return;
+  const std::vector<NodeAllocation> allocations = AllocationsOf(record);
+  for (std::size_t i = 0; i < allocations.size(); ++i) {
+    ReportedRun& run = entries[by == ReportBy::kNode ? std::min(i, entries.size() - 1) : 0];
+    const auto order = [](const providers::NodeRequest& node) {
+      return std::pair(std::string_view(node.node), node.gone);
+    };
+    const auto first =
+        std::ranges::upper_bound(nodes, std::pair(std::string_view(allocations[i].node), run.started), {}, order);
+    for (const providers::NodeRequest& node : std::span(first, nodes.end())) {
+      if (node.node != allocations[i].node || (run.ended != kNoTime && node.requested >= run.ended)) break;
+      const double cpus = static_cast<double>(run.cpus) / static_cast<double>(allocations.size());
+      const double part = node.gpus > 0   ? allocations[i].gpus.size() * run.share / node.gpus
+                          : node.cpus > 0 ? cpus / node.cpus
+                                          : 0;
+      const Money hourly(std::llround(static_cast<double>(node.hourly.micros()) * std::min(part, 1.0)));
+      run.costs.push_back({node.requested, node.gone, hourly, node.hourly});
+    }
+  }
+}
+
+wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch,
+                              std::span<const providers::NodeRequest> nodes) {
   const std::map<std::string, Lot> lots = LotsOf(runs, by, stretch);
   wire::UsageReport report;
   report.since = ToSeconds(stretch.since);
   report.until = ToSeconds(stretch.until);
   report.by = ReportByName(by);
   report.gpu_hours = AllHours(lots);
+  double unused_cost = 0;
+  for (const providers::NodeRequest& node : nodes)
+    unused_cost += CostBetween(node, stretch.since, stretch.until).units();
+  if (!nodes.empty()) report.nodes_cost = unused_cost;
   for (const auto& [group, lot] : lots) {
     wire::UsageRow row;
     row.group = group;
+    if (report.nodes_cost) {
+      row.nodes_cost = lot.nodes_cost;
+      unused_cost -= lot.nodes_cost;
+      if (lot.whole_nodes_cost > 0) row.nodes_share = lot.nodes_cost / lot.whole_nodes_cost;
+    }
     row.jobs = CountOf(lot.jobs);
     row.running = lot.running;
     row.failed = lot.failed;
@@ -276,6 +317,7 @@ wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by,
     row.job = lot.job;
     report.rows.push_back(std::move(row));
   }
+  if (report.nodes_cost) report.unused_nodes_cost = std::max(unused_cost, 0.0);
   if (by != ReportBy::kHour) std::ranges::stable_sort(report.rows, std::greater(), &wire::UsageRow::gpu_hours);
   if (by == ReportBy::kJob) {
     std::ranges::stable_sort(report.rows, std::greater(), &wire::UsageRow::failed_gpu_hours);

@@ -217,6 +217,83 @@ TEST(UsageReport, GroupedByNodeAJobOnSeveralNodesCountsOnEach) {
   EXPECT_DOUBLE_EQ(runs[0].gpus, 3);
 }
 
+providers::NodeRequest ProviderNode(const std::string& name, int gpus, int cpus, double hourly, int from, int gone) {
+  providers::NodeRequest node;
+  node.node = name;
+  node.gpus = gpus;
+  node.cpus = cpus;
+  node.hourly = Money(static_cast<std::int64_t>(hourly * 1e6));
+  node.requested = At(from);
+  node.gone = At(gone);
+  return node;
+}
+
+JobRecord RanOn(std::uint64_t id, const std::string& user, const std::string& node, int gpus, int from, int until) {
+  JobRecord job;
+  job.id = JobId(id);
+  job.user.name = user;
+  job.state = JobState::kSucceeded;
+  job.queued_at = job.waits_since = At(from);
+  job.started = At(from);
+  job.ended = At(until);
+  NodeAllocation allocation;
+  allocation.node = node;
+  for (int gpu = 0; gpu < gpus; ++gpu) allocation.gpus.Insert(static_cast<GpuIndex>(gpu));
+  job.node = node;
+  job.gpus = allocation.gpus;
+  return job;
+}
+
+// Ada has 2 of 8 GPUs for half an hour and bob has 4 for an hour. The node is there for two hours. An earlier node had
+// the same name.
+TEST(UsageReport, JobsHaveTheirPartOfThePriceOfProvidersNodes) {
+  const std::vector<providers::NodeRequest> nodes = {ProviderNode("aws-1", 8, 64, 100, -300, -200),
+                                                     ProviderNode("aws-1", 8, 64, 24, 0, 120)};
+  std::vector<ReportedRun> runs;
+  const auto add = [&](const JobRecord& record) {
+    const std::size_t first = runs.size();
+    AddRunOf(record, ReportBy::kUser, "head", runs);
+    AddCostsOf(record, ReportBy::kUser, nodes, std::span(runs).subspan(first));
+  };
+  add(RanOn(1, "ada", "aws-1", 2, 10, 40));
+  add(RanOn(2, "bob", "aws-1", 4, 30, 90));
+  add(RanOn(3, "cyd", "own", 4, 0, 60));
+  const auto report = ReportUsage(runs, ReportBy::kUser, {At(0), At(600)}, std::span(nodes).subspan(1));
+  ASSERT_EQ(report.rows.size(), 3u);
+  const auto row = [&](const std::string& user) {
+    return *std::ranges::find(report.rows, user, &wire::UsageRow::group);
+  };
+  EXPECT_DOUBLE_EQ(*row("ada").nodes_cost, 3);
+  EXPECT_DOUBLE_EQ(*row("ada").nodes_share, 0.25);
+  EXPECT_DOUBLE_EQ(*row("bob").nodes_cost, 12);
+  EXPECT_DOUBLE_EQ(*row("cyd").nodes_cost, 0);
+  EXPECT_EQ(row("cyd").nodes_share, std::nullopt);
+  EXPECT_DOUBLE_EQ(*report.nodes_cost, 48);
+  EXPECT_DOUBLE_EQ(*report.unused_nodes_cost, 33);
+  // Only what is in the period counts.
+  const auto part = ReportUsage(runs, ReportBy::kUser, {At(60), At(120)}, std::span(nodes).subspan(1));
+  EXPECT_DOUBLE_EQ(*part.nodes_cost, 24);
+  ASSERT_EQ(part.rows.size(), 1u);
+  EXPECT_DOUBLE_EQ(*part.rows[0].nodes_cost, 6);
+  const auto by_hour = ReportUsage(runs, ReportBy::kHour, {At(0), At(120)}, std::span(nodes).subspan(1));
+  ASSERT_EQ(by_hour.rows.size(), 2u);
+  EXPECT_DOUBLE_EQ(*by_hour.rows[0].nodes_cost, 3 + 6);
+  EXPECT_DOUBLE_EQ(*by_hour.rows[1].nodes_cost, 6);
+  EXPECT_EQ(ReportUsage(runs, ReportBy::kUser, {At(0), At(600)}).nodes_cost, std::nullopt) << "no nodes of providers";
+}
+
+TEST(UsageReport, OnNodesWithoutGpusTheCoresCount) {
+  JobRecord job = RanOn(1, "ada", "cpu-1", 0, 0, 60);
+  job.request.cpus = 16;
+  const std::vector<providers::NodeRequest> nodes = {ProviderNode("cpu-1", 0, 64, 4, 0, 60)};
+  std::vector<ReportedRun> runs;
+  AddRunOf(job, ReportBy::kNode, "head", runs);
+  AddCostsOf(job, ReportBy::kNode, nodes, runs);
+  const auto report = ReportUsage(runs, ReportBy::kNode, {At(0), At(60)}, nodes);
+  ASSERT_EQ(report.rows.size(), 1u);
+  EXPECT_DOUBLE_EQ(*report.rows[0].nodes_cost, 1);
+}
+
 TEST(FairnessReport, ShowsHowEvenlyWaitingAndGpuHoursAreDivided) {
   // Ada had three times bob's GPU-hours, and waited as long as she ran.
   const auto report =

@@ -147,6 +147,23 @@ TEST_F(MetricsPage, ShowsNodeResourcesAndHowFreeGpusAreDistributed) {
   EXPECT_NE(page.find("divvy_fragmentation_ratio 0.5\n"), std::string::npos) << page;
 }
 
+TEST_F(MetricsPage, HasTheMoneyOfProvidersAndTeams) {
+  MetricsAbout about{*world_.driver_, nullptr, nullptr, {}};
+  wire::ProviderView provider;
+  provider.name = "aws";
+  provider.state = "failing";
+  provider.hourly = 24.5;
+  provider.this_month = 310.25;
+  about.providers = {provider};
+  about.team_nodes = {{"vision", {24.5, 120}}};
+  const std::string page = MetricsText(about, wire::Exposed::kPrometheus);
+  EXPECT_NE(page.find("divvy_provider_cost_per_hour{provider=\"aws\"} 24.5\n"), std::string::npos) << page;
+  EXPECT_NE(page.find("divvy_provider_cost_this_month{provider=\"aws\"} 310.25\n"), std::string::npos);
+  EXPECT_NE(page.find("divvy_provider_failing{provider=\"aws\"} 1\n"), std::string::npos);
+  EXPECT_NE(page.find("divvy_team_nodes_cost_per_hour{team=\"vision\"} 24.5\n"), std::string::npos);
+  EXPECT_NE(page.find("divvy_team_nodes_cost_this_month{team=\"vision\"} 120\n"), std::string::npos);
+}
+
 TEST_F(MetricsPage, CountsAllocatedGpusThatAreIdle) {
   JobSpec spec;
   spec.command = {"true"};

@@ -238,13 +238,14 @@ class Planner {
     return true;
   }
 
-  /// Until when the demand waits for expected ends: as long as a new node would have taken. If no offer fits: any.
+  /// Until when the demand waits for expected ends: half as long as a new node would have taken, because expected ends
+  /// are often wrong, and the new node then comes later. If no offer fits: any.
   Time HorizonOf(const Demand& demand) const {
     for (const OfferIndex offer : catalogue_.by_startup()) {
       if (!allowances_[catalogue_.offers()[offer].provider].is_open) continue;
       if (FitOf(catalogue_, demand, offer) == OfferFit::kFits)
         return AddSaturating(demand.waiting_since == kNoTime ? in_.now : std::min(demand.waiting_since, in_.now),
-                             catalogue_.offers()[offer].startup);
+                             catalogue_.offers()[offer].startup / 2);
     }
     return latest_;
   }
@@ -687,6 +688,21 @@ class Planner {
     std::ranges::sort(out_.returns, {}, &NodeReturn::node);
   }
 
+  /// How long a node stays idle unless its provider says so: GrowthRules::settle for the cheapest one with GPUs, and
+  /// shorter by the square root of the price for dearer ones, because a small job that starts there keeps all of it.
+  Duration SettleOf(const Offer& offer) {
+    if (offer.node.gpus == 0) return in_.rules.settle;
+    if (!cheapest_) {
+      cheapest_ = offer.hourly;
+      for (const OfferIndex index : catalogue_.by_value()) {
+        const Offer& other = catalogue_.offers()[index];
+        if (other.node.gpus > 0) cheapest_ = std::min(*cheapest_, other.hourly);
+      }
+    }
+    const double part = std::min(1.0, std::sqrt(cheapest_->units() / offer.hourly.units()));
+    return std::chrono::round<std::chrono::seconds>(std::chrono::duration<double>(ToSeconds(in_.rules.settle) * part));
+  }
+
   /// `spare`: GPUs that arriving jobs use before the last one of this node.
   void ConsiderReturn(const Bin& bin, double spare) {
     const OwnedNode& node = *bin.node;
@@ -694,7 +710,7 @@ class Planner {
     const Provider& provider = catalogue_.providers()[offer.provider];
     if (!provider.is_enabled) return Return(node, ReturnReason::kDisabled, false);
     const Time settled =
-        std::max(node.idle_since + provider.idle.value_or(in_.rules.settle), node.created + provider.min_lifetime);
+        std::max(node.idle_since + provider.idle.value_or(SettleOf(offer)), node.created + provider.min_lifetime);
     if (in_.now < settled) return WakeAt(settled);
     const Time boundary = NextBoundary(node, provider);
     if (in_.now < boundary) return WakeAt(boundary);
@@ -721,6 +737,7 @@ class Planner {
   std::vector<OfferIndex> usable_;       // By value; of providers that may have another node.
   std::vector<OfferIndex> by_price_;     // The same, the lowest price first.
   Duration quickest_ = Duration::max();  // Their shortest start-up time.
+  std::optional<Money> cheapest_;        // The price of the cheapest node with GPUs, if it was needed.
   double spare_gpus_ = 0;
   Time latest_ = kNever;
   std::uint32_t next_set_ = 0;

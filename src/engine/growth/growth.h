@@ -3,7 +3,7 @@
 //
 // The rules, in this order:
 //   1. A job that will fit on an existing node before a new one could start waits for it. Nodes on their way count.
-//      Expected ends can be wrong, so a job waits for them no longer than a new node would have taken.
+//      Expected ends can be wrong, so a job waits for them half as long as a new node would have taken.
 //   2. For the rest, nodes are chosen by their cost relative to what each job would cost on a node of its own. Other
 //      waiting jobs, and jobs that will probably arrive, share the node. Without such arrivals a choice never costs
 //      more than one node per job would.

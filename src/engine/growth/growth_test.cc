@@ -84,16 +84,16 @@ TEST(Growth, NodesOnTheirWayCount) {
 
 TEST(Growth, WaitsForANodeThatIsFreeSooner) {
   World world({OneShape("small", 1, 1.0)});
-  world.input.nodes = {testing_world::BusyNode(world, 1, At(170s))};
+  world.input.nodes = {testing_world::BusyNode(world, 1, At(80s))};
   world.input.demands = {GpuJob(1)};
   auto decision = world.Decide();
   EXPECT_TRUE(decision.requests.empty());
   EXPECT_EQ(decision.verdicts[0].on_existing, 1U);
-  EXPECT_EQ(decision.verdicts[0].expected, At(170s));
+  EXPECT_EQ(decision.verdicts[0].expected, At(80s));
   EXPECT_EQ(VerdictText(world.input, decision, 0),
-            Strings{"1 job will fit on an existing node in 2 min 50 s, before a new one could start"});
-  world.input.nodes = {testing_world::BusyNode(world, 1, At(190s))};
-  EXPECT_EQ(world.Decide().requests.size(), 1U);
+            Strings{"1 job will fit on an existing node in 1 min 20 s, before a new one could start"});
+  world.input.nodes = {testing_world::BusyNode(world, 1, At(100s))};
+  EXPECT_EQ(world.Decide().requests.size(), 1U) << "such an end is not certain enough";
 }
 
 TEST(Growth, RoomThatTheSchedulerKeepsForOthersDoesNotCount) {
@@ -328,6 +328,21 @@ TEST(Growth, AnIdleNodeIsReturnedAfterItsMinimalLifetime) {
   decision = world.Decide();
   ASSERT_EQ(decision.returns.size(), 1U);
   EXPECT_EQ(decision.returns[0], (NodeReturn{1, ReturnReason::kIdle, false, true}));
+}
+
+TEST(Growth, DearerNodesAreReturnedEarlierUnlessTheirProviderSaysHowLong) {
+  World world({OneShape("small", 1, 1.0), OneShape("large", 8, 4.0)});
+  world.input.nodes = {Node(world, 1, NodePhase::kReady, 0), Node(world, 2, NodePhase::kReady, 1)};
+  for (OwnedNode& node : world.input.nodes) {
+    node.created = At(-1h);
+    node.idle_since = At(-30s);
+  }
+  auto decision = world.Decide();
+  ASSERT_EQ(decision.returns.size(), 1U);
+  EXPECT_EQ(decision.returns[0].node, 2U) << "after half of the time, at four times the price";
+  EXPECT_EQ(decision.next_wakeup, At(30s));
+  world.Change([](Provider& provider) { provider.idle = 1min; });
+  EXPECT_TRUE(world.Decide().returns.empty());
 }
 
 TEST(Growth, AnIdleNodeIsKeptForJobsThatAreExpectedSoon) {

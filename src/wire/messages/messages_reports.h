@@ -24,14 +24,19 @@ struct UsageRow {
   std::optional<double> wait_median_s;
   std::optional<double> wait_p95_s;
   std::optional<RowJob> job;  // Only in reports by job.
+  /// The jobs' part of the price of nodes of providers, in the unit of the prices. Absent if no such node existed.
+  std::optional<double> nodes_cost;
+  std::optional<double> nodes_share;  // That part of what these nodes cost while the jobs were there, 0..1.
 };
 struct UsageReport {
   double since = 0;
   double until = 0;
   std::string by;
-  double gpu_hours = 0;           // The total of all runs.
-  double capacity_gpu_hours = 0;  // GPU-hours that the current GPUs offer over the period. 0: there are no GPUs.
-  bool is_cut = false;            // Only the newest runs were read, because there are too many.
+  double gpu_hours = 0;              // The total of all runs.
+  double capacity_gpu_hours = 0;     // GPU-hours that the current GPUs offer over the period. 0: there are no GPUs.
+  bool is_cut = false;               // Only the newest runs were read, because there are too many.
+  std::optional<double> nodes_cost;  // The cost of all nodes of providers in the period. Absent if none existed.
+  std::optional<double> unused_nodes_cost;  // The part of it that no job had.
   /// Most GPU-hours first. By hour: in order of time. By job: the first 1,000, most GPU-hours of failed runs first.
   std::vector<UsageRow> rows;
 };

@@ -27,7 +27,7 @@ const kTenant = { job: 0, display_id: '', name: '', user: '', share: '', state: 
 const kProcess = { pid: 0, user: '', command: '', memory_bytes: 0 };
 const kNode = { name: '', state: '', reason: '', gpus: 0, gpus_free: 0, jobs: 0, gpu_model: '', gpu_source: '', cpus: 0, memory_bytes: 0, address: '', labels: {}, pools: [], gpus_restricted: [], last_contact: null, deadline: null };
 const kStatus = { version: '', gpus: 0, gpus_free: 0, gpus_borrowed: 0, gpus_reserved: 0, jobs_queued: 0, jobs_held: 0, jobs_running: 0, jobs_total: 0, trouble: '', warnings: [] };
-const kTeam = { name: '', parent: '', weight: 1, priority: 0, users: [], groups: [], leads: [], is_from_file: false, depth: 0, gpus: 0, running: 0, queued: 0, used_gpu_hours: 0, used_cost: 0, blocker: '', team: '', period: '', quota: null, limit: null, share: null, budget_gpu_hours: null, gpu_limit: null, running_limit: null, queued_limit: null };
+const kTeam = { name: '', parent: '', weight: 1, priority: 0, users: [], groups: [], leads: [], is_from_file: false, depth: 0, gpus: 0, running: 0, queued: 0, used_gpu_hours: 0, used_cost: 0, blocker: '', team: '', period: '', quota: null, limit: null, share: null, budget_gpu_hours: null, gpu_limit: null, running_limit: null, queued_limit: null, max_per_hour: null, max_per_month: null, nodes_per_hour: 0, nodes_this_month: 0 };
 const kReservation = { number: 0, name: '', gpus: 0, user: '', team: '', duration_s: 0, every: '', occurrences: [] };
 const kHolder = { id: 0, display_id: '', name: '', user: '', node: '', gpus: [], until: null };
 const kWhy = { summary: '', position: 0, ahead_gpus: 0, predicted_start: null, prediction_basis: '', would_start_now: '', command: '', blockers: [] };
@@ -106,6 +106,9 @@ export const teamsOf = (value) => {
   const named = (team) => ({ ...team, users: texts(team.users), groups: texts(team.groups), leads: texts(team.leads) });
   return { ...all, teams: unique(listOf(all.teams, kTeam).map(named), 'name'), users: unique(listOf(all.users, kTeam), 'name') };
 };
+const kProvider = { name: '', kind: '', state: '', nodes: 0, gpus: 0, unrequested: 0, hourly: 0, this_month: 0, max_nodes: null, max_gpus: null, max_per_hour: null, max_per_month: null, last_error: '', last_error_at: 0, list: [] };
+const kProviderNode = { node: '', shape: '', state: '', instance: '', requested: 0, joined: 0, hourly: 0, cost: 0, why: '' };
+export const providersOf = (value) => unique(listOf(value, kProvider), 'name').map((one) => ({ ...one, list: unique(listOf(one.list, kProviderNode), 'node') }));
 export const reservationsOf = (value) =>
   unique(listOf(value, kReservation), 'number').map((one) => ({ ...one, occurrences: listOf(one.occurrences, { start: 0, end: 0, reason: '' }) }));
 const kReceiver = { name: '', user: '', events: '', channel: '', target: '', is_signed: false, may_be_removed: false, waiting: 0, sent: 0, lost: 0, last_success: 0, last_failure: 0, failure: '', next_try: 0 };

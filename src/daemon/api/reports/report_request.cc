@@ -45,14 +45,19 @@ Result<ReportBy> ReportByOf(const HttpRequest& request, std::span<const ReportBy
 
 // Running, waiting and just ended jobs come from the loop; the rest is read from the store outside of it.
 void ReportRuns(ApiContext& api, ApiCall& call, ReportBy by, const ReportStretch& stretch, PastRuns past,
-                ReportOfRuns report) {
+                ReportOfRuns report, std::vector<providers::NodeRequest> nodes) {
   std::map<JobId, std::uint32_t> known;  // Maps each job to its counted run; 0: the job waits.
   std::vector<ReportedRun> runs;
-  const std::string own_node = OwnNodeName(api.ports);
+  const auto add_run = [by, own_node = OwnNodeName(api.ports), nodes = std::move(nodes)](
+                           const JobRecord& record, bool is_past, std::vector<ReportedRun>& to) {
+    const std::size_t first = to.size();
+    is_past ? AddPastRunOf(record, by, own_node, to) : AddRunOf(record, by, own_node, to);
+    AddCostsOf(record, by, nodes, std::span(to).subspan(first));
+  };
   const auto add = [&](const JobRecord& record) {
     // The runs of an array are those of its elements.
     const std::uint32_t run = IsWaiting(record.state) ? 0 : record.attempt;
-    if (known.emplace(record.id, run).second && record.array_count == 0) AddRunOf(record, by, own_node, runs);
+    if (known.emplace(record.id, run).second && record.array_count == 0) add_run(record, false, runs);
   };
   for (const auto& [id, record] : api.driver.controller().live()) add(record);
   for (const JobRecord& record : api.driver.EndedUnstored()) add(record);
@@ -61,12 +66,12 @@ void ReportRuns(ApiContext& api, ApiCall& call, ReportBy by, const ReportStretch
   filter.since = stretch.since;
   filter.limit = kMostReported;
   api.reader.Read(call,
-                  [&api, by, own_node, filter, known = std::move(known), runs = std::move(runs), past,
+                  [&api, add_run, filter, known = std::move(known), runs = std::move(runs), past,
                    report = std::move(report)]() mutable -> FinishCall {
                     const auto history = api.driver.store().History(filter);
                     if (!history) return [error = history.error()](ApiCall& asked) { asked.Refuse(error); };
                     for (const JobRecord& record : *history) {
-                      if (!known.contains(record.id) && record.array_count == 0) AddRunOf(record, by, own_node, runs);
+                      if (!known.contains(record.id) && record.array_count == 0) add_run(record, false, runs);
                     }
                     bool is_cut = history->size() >= filter.limit;
                     if (past == PastRuns::kCount) {
@@ -75,8 +80,7 @@ void ReportRuns(ApiContext& api, ApiCall& call, ReportBy by, const ReportStretch
                       for (const JobRecord& record : *over) {
                         // The run may have become an earlier one since the running jobs were collected.
                         const auto counted = known.find(record.id);
-                        if (counted == known.end() || counted->second != record.attempt)
-                          AddPastRunOf(record, by, own_node, runs);
+                        if (counted == known.end() || counted->second != record.attempt) add_run(record, true, runs);
                       }
                       is_cut |= over->size() >= kMostReported;
                     }

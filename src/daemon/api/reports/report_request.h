@@ -25,8 +25,9 @@ using ReportOfRuns = std::function<std::string(const std::vector<ReportedRun>& r
 /// Whether earlier runs of jobs that were started again count. A report on GPU use leaves them out, because use is
 /// recorded per job and not per run.
 enum class PastRuns { kCount, kLeaveOut };
-/// Answers with `report` of all runs in the period. By node, a run on several nodes is one entry per node.
+/// Answers with `report` of all runs in the period. By node, a run on several nodes is one entry per node. `nodes`:
+/// those of providers, ordered as AddCostsOf requires; the runs get their costs there.
 void ReportRuns(ApiContext& api, ApiCall& call, ReportBy by, const ReportStretch& stretch, PastRuns past,
-                ReportOfRuns report);
+                ReportOfRuns report, std::vector<providers::NodeRequest> nodes = {});
 
 }  // namespace divvy

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "daemon/api/call/request_query.h"
 #include "daemon/api/reports/report_request.h"
+#include "daemon/providers/provider_host.h"
 #include "daemon/reports/prediction_report.h"
 #include "daemon/reports/shares_report.h"
 #include "daemon/reports/usage_report.h"
@@ -71,13 +73,19 @@ void ReportRoutes::Usage(ApiCall& call) {
   const auto stretch = StretchOf(call.request, driver_.Now());
   if (!stretch) return call.Refuse(stretch.error());
   const double gpus = driver_.controller().scheduler().gpu_count();
-  ReportRuns(api_, call, *by, *stretch, PastRuns::kCount,
-             [by = *by, stretch = *stretch, gpus](const std::vector<ReportedRun>& runs, bool is_cut) {
-               wire::UsageReport report = ReportUsage(runs, by, stretch);
-               report.capacity_gpu_hours = gpus * ToSeconds(stretch.until - stretch.since) / 3600;
-               report.is_cut = is_cut;
-               return wire::Encode(report);
-             });
+  std::vector<providers::NodeRequest> nodes;
+  if (ports_.providers) nodes = ports_.providers->NodesSince(stretch->since);
+  std::ranges::sort(nodes, {}, [](const auto& node) { return std::tie(node.node, node.gone); });
+  std::erase_if(nodes, [&](const auto& node) { return node.requested >= stretch->until; });
+  ReportRuns(
+      api_, call, *by, *stretch, PastRuns::kCount,
+      [by = *by, stretch = *stretch, gpus, nodes](const std::vector<ReportedRun>& runs, bool is_cut) {
+        wire::UsageReport report = ReportUsage(runs, by, stretch, nodes);
+        report.capacity_gpu_hours = gpus * ToSeconds(stretch.until - stretch.since) / 3600;
+        report.is_cut = is_cut;
+        return wire::Encode(report);
+      },
+      nodes);
 }
 
 void ReportRoutes::Fairness(ApiCall& call) {
