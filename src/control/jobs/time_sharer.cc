@@ -118,9 +118,9 @@ std::optional<TimeSharingStatus> TimeSharer::StatusOf(const JobRecord& record, T
   if (state == nullptr || record.state != JobState::kRunning) return std::nullopt;
   const time_sharing::JobView view = ViewOf(record, *state, now);
   TimeSharingStatus status;
-  status.stage = view.is_settled                             ? TimeSharingStage::kSettled
-                 : view.ran * view.gpus < options().trial    ? TimeSharingStage::kTrial
-                                                             : TimeSharingStage::kLong;
+  status.stage = view.is_settled                          ? TimeSharingStage::kSettled
+                 : view.ran * view.gpus < options().trial ? TimeSharingStage::kTrial
+                                                          : TimeSharingStage::kLong;
   status.is_displaced = state->is_displaced();
   status.lost = view.lost;
   if (status.is_displaced) {
@@ -515,7 +515,8 @@ void TimeSharer::Offer(const std::vector<Member>& members, Time now) {
           std::max(from, AddSaturating(now, Duration(static_cast<std::int64_t>(wait)) + std::chrono::milliseconds(1)));
     }
     WakeBy(from, now);
-    if (from <= now) candidates.push_back({one.record.id, std::llround(1000 * time_sharing::WeightOf(one.view, rule)), content});
+    if (from <= now)
+      candidates.push_back({one.record.id, std::llround(1000 * time_sharing::WeightOf(one.view, rule)), content});
   }
   scheduler_.SetParkCandidates(std::move(candidates));
 }
