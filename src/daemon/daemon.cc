@@ -397,6 +397,7 @@ Status Daemon::Recover() {
   controller_->SetCapacity(std::move(capacity));
   agent_listener_->SetOwn(OwnName(), host_.gpus().gpus);
   controller_->SetOwnName(OwnName());
+  controller_->SetOwnGpuSource(host_.gpus().text);
   for (const auto& [name, row] : agent_listener_->registry().nodes()) controller_->OnNodeRow(row);
   DIVVY_TRY(std::string key_seed, RandomHex(32));
   fleet_ = std::make_unique<Fleet>(host_.shares(), std::move(key_seed));

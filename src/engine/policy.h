@@ -30,12 +30,19 @@ struct PreemptionSettings {
   friend bool operator==(const PreemptionSettings&, const PreemptionSettings&) = default;
 };
 
+enum class TimeSharingMode {
+  kOff,
+  kAuto,  // Only on nodes where parking is known to work.
+  kOn,
+};
+
 /// Whether running jobs with whole GPUs are parked so that new ones start at once (docs/time-sharing.md).
 struct TimeSharingSettings {
-  bool is_on = false;
+  TimeSharingMode mode = TimeSharingMode::kOff;
   Duration trial = std::chrono::hours(4);  // GPU time for which a new job is on trial.
   double at_most = 0.2;                    // The part of its run time that a job loses at most, plus ten minutes.
 
+  bool is_on() const { return mode != TimeSharingMode::kOff; }
   friend bool operator==(const TimeSharingSettings&, const TimeSharingSettings&) = default;
 };
 

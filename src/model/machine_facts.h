@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -27,5 +28,8 @@ struct MachineFacts {
 
   friend bool operator==(const MachineFacts&, const MachineFacts&) = default;
 };
+
+/// Returns whether a node with this MachineFacts::gpu_source has emulated GPUs.
+inline bool IsEmulated(std::string_view gpu_source) { return gpu_source.starts_with("emulated: "); }
 
 }  // namespace divvy

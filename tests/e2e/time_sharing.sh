@@ -45,6 +45,10 @@ first=$(parked)
 expect running "$(field "$first" state)" "the state of a parked job"
 divvy why "$first" | grep -q "It is parked for job $c of $(id -un)" || fail "why says: $(divvy why "$first")"
 divvy why "$c" | grep -q "parked for it: job $first" || fail "why says: $(divvy why "$c")"
+divvy show "$first" | grep -q "settled, parked for job $c until " || fail "show says: $(divvy show "$first")"
+divvy queue | grep -q "on trial" || fail "the queue says: $(divvy queue)"
+expect 1 "$(divvy queue --csv -o stage | grep -c trial)" "jobs on trial"
+divvy top --once | grep -q "parked for $c" || fail "top says: $(divvy top --once)"
 ! divvy pause "$first" 2>message || fail "a parked job was paused"
 grep -q "pause it when it has its GPUs again" message || fail "says: $(cat message)"
 

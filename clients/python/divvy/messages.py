@@ -341,6 +341,7 @@ class JobInFull(TypedDict):
     step_count: int
     steps: List["StepView"]
     share: Optional["ShareView"]
+    time_sharing: Optional["TimeSharingView"]
     id: int
     display_id: str
     name: str
@@ -556,6 +557,7 @@ class JobView(TypedDict):
     step_count: int
     is_foreground: bool
     share: Optional["ShareView"]
+    time_sharing: Optional["TimeSharingView"]
 
 
 class JobWaste(TypedDict):
@@ -1235,6 +1237,7 @@ class StatusView(TypedDict):
     gpus_reserved: int
     node: str
     gpus_borrowed: int
+    time_sharing: str
 
 
 class StepTaskView(TypedDict):
@@ -1436,6 +1439,15 @@ class TenantView(TypedDict):
     mechanism: str
     is_movable: bool
     note: str
+
+
+class TimeSharingView(TypedDict):
+    stage: str
+    is_parked: bool
+    parked_for: str
+    lost_s: float
+    returns_by: Optional[float]
+    why_kept: str
 
 
 class TimelineLine(TypedDict):

@@ -93,6 +93,7 @@ std::string StatusLine(const wire::StatusView& status, const std::vector<wire::N
          " queued, " + std::to_string(status.jobs_held) + " held, " + std::to_string(status.jobs_total) + " ever\n";
   if (const std::string machines = MachinesText(nodes); !machines.empty()) out += "nodes      " + machines + "\n";
   out += "policy     " + status.policy + "\n";
+  if (!status.time_sharing.empty() && status.time_sharing != "off") out += "sharing    " + status.time_sharing + "\n";
   out += "isolation  " + status.isolation + "\n";
   if (!status.listens.empty()) {
     out += "listens    " + status.listens + " (TLS, with tokens)\n";

@@ -126,7 +126,9 @@ const std::vector<Column>& QueueColumns() {
                                               {"POOL", false, false, false},
                                               {"ACCOUNT", false, false, false},
                                               {"QOS", false, false, false},
-                                              {"PROGRESS", false, false, false}};
+                                              {"PROGRESS", false, false, false},
+                                              {"STAGE", false, false, false},
+                                              InSeconds("LOST", "lost_s", false)};
   return columns;
 }
 
@@ -159,11 +161,26 @@ std::string OnText(const wire::JobView& job) {
   return GpuList(gpus);
 }
 
-/// For a running job: that its node cannot be reached, otherwise its progress; and the note about its GPU fractions.
+/// "settled, has lost 12 min while parked". `with_place`: also says for whom it is parked now.
+std::string TimeSharingText(const wire::TimeSharingView& view, bool with_place) {
+  std::vector<std::string> parts;
+  if (view.stage == "trial") parts.emplace_back("on trial");
+  else if (with_place) parts.emplace_back(view.stage == "settled" ? "settled" : "its trial is over");
+  if (with_place && view.is_parked)
+    parts.push_back((view.parked_for.empty() ? "parked by its sweep" : "parked for job " + view.parked_for) +
+                    (view.returns_by ? " until " + When(view.returns_by) + " at the latest" : ""));
+  if (view.lost_s >= 1) parts.push_back("has lost " + InWords(view.lost_s) + " while parked");
+  if (with_place && !view.why_kept.empty()) parts.push_back("cannot be parked: " + view.why_kept);
+  return Join(parts, ", ");
+}
+
+/// For a running job: that its node cannot be reached, otherwise its progress; and notes about its GPUs.
 std::string RunningText(const wire::JobView& job, double now) {
-  const std::string outlook = job.reason != job.start_reason ? job.reason : OutlookText(job.progress, now);
-  const std::string note = job.share ? job.share->note : "";
-  return outlook + (outlook.empty() || note.empty() ? "" : "; ") + note;
+  std::vector<std::string> parts = {job.reason != job.start_reason ? job.reason : OutlookText(job.progress, now)};
+  if (job.share) parts.push_back(job.share->note);
+  if (job.time_sharing) parts.push_back(TimeSharingText(*job.time_sharing, false));
+  std::erase(parts, "");
+  return Join(parts, "; ");
 }
 
 /// For a paused or stopping job: the reason, and the note about its GPU fractions.
@@ -230,7 +247,9 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::stri
           {job.pool, Colour::kNone},
           {job.account, Colour::kNone},
           {job.qos, Colour::kNone},
-          {job.progress ? ProgressText(*job.progress) : "", Colour::kNone}};
+          {job.progress ? ProgressText(*job.progress) : "", Colour::kNone},
+          {job.time_sharing ? job.time_sharing->stage : "", Colour::kNone},
+          {job.time_sharing ? span(job.time_sharing->lost_s) : "", Colour::kNone}};
 }
 
 constexpr std::size_t kMostProcesses = 8;  // In divvy show.
@@ -346,6 +365,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
   } else if (!job.gpus.empty() && job.allocations.empty()) {
     AddField(out, "GPUs", GpuList(job.gpus));
   }
+  if (job.time_sharing) AddField(out, "time-sharing", TimeSharingText(*job.time_sharing, true));
   for (const auto& [gpu, trouble] : troubles) AddField(out, gpu, trouble);
   for (const std::string& line : processes) AddField(out, "process", line);
   for (const std::string& line : waste) AddField(out, "waste", line);

@@ -312,6 +312,13 @@ JobRow RunningRow(const wire::JobView& job, const TopFacts& facts) {
     row.done = std::clamp(job.progress->fraction, 0.0, 1.0);
     rest = std::to_string(std::llround(row.done * 100)) + "%" + (rest.empty() ? "" : ", " + rest);
   }
+  if (job.time_sharing && (job.time_sharing->is_parked || job.time_sharing->stage == "trial")) {
+    const std::string& newcomer = job.time_sharing->parked_for;
+    const std::string stage = !job.time_sharing->is_parked ? "on trial"
+                              : newcomer.empty()           ? "parked by its sweep"
+                                                           : "parked for " + newcomer;
+    rest = stage + (rest.empty() ? "" : ", " + rest);
+  }
   row.cells = {Cell{job.display_id, Colour::kBold},
                Cell{job.name},
                Cell{job.user},

@@ -74,6 +74,7 @@ class Controller {
   }
   /// Sets the display name of the controller's own machine.
   void SetOwnName(std::string name) { nodes_.SetOwnName(std::move(name)); }
+  void SetOwnGpuSource(std::string source) { nodes_.SetOwnGpuSource(std::move(source)); }
   /// Sets the function that names array elements whose name contains "{": the names of parameters, which only the
   /// specification has. It is called within a step, when an element becomes a record of its own.
   void SetElementNames(std::function<std::string(const JobRecord& element)> name_of) {

@@ -20,7 +20,7 @@ constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
 Policy Sharing() {
   Policy policy;
   policy.order = QueuePolicy::kFifo;
-  policy.time_sharing.is_on = true;
+  policy.time_sharing.mode = TimeSharingMode::kOn;
   return policy;
 }
 
@@ -275,9 +275,87 @@ TEST(TimeSharing, ANewcomerStartsOnTheGpuOfALongJobWhichThenReturns) {
   EXPECT_EQ(world.Of(lengthy).reason, world.Of(lengthy).start_reason);
 }
 
+TEST(TimeSharing, NewcomersThatArriveOneAfterTheOtherStartOnTheSameIdleGpu) {
+  Shared world(1);
+  const JobId lengthy = world.SubmitPastItsTrial();
+  const JobId first = world.Submit();
+  world.Turn();
+  world.Pass(3s);  // The park takes 3 s.
+  ASSERT_TRUE(world.Runs(first));
+  world.Pass(20s);
+  world.End(first);
+  world.Settle();
+  EXPECT_TRUE(world.IsAway(lengthy)) << "for as long as its return and another park would take";
+  world.Pass(2s);
+  const JobId second = world.Submit();
+  world.Turn();
+  ASSERT_EQ(world.commands.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<LaunchCommand>(world.commands[0])) << "it starts at once";
+  world.Settle();
+  EXPECT_NE(world.Of(second).start_reason.find("parked for it: job 1 of ada"), std::string::npos);
+  EXPECT_EQ(world.Of(lengthy).reason, "parked for job 3 of ada");
+  const auto status = world.controller().time_sharer().StatusOf(world.Of(lengthy), world.now);
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->parked_for, "3");
+  EXPECT_EQ(status->lost, Duration(25s));
+  world.Pass(10s);
+  world.End(second);
+  world.Settle();
+  EXPECT_EQ(world.controller().time_sharer().next_change(), world.now + 6s);
+  world.Pass(6s);
+  ASSERT_TRUE(world.Runs(lengthy));
+  const TimeSharingTotals totals = world.controller().time_sharer().TotalsAt(world.now);
+  EXPECT_EQ(totals.past_trial, 1);
+  EXPECT_EQ(totals.parked + totals.on_trial, 0);
+  EXPECT_EQ(totals.parks, 1u);
+  EXPECT_EQ(totals.lost, Duration(41s));
+}
+
+TEST(TimeSharing, AJobWhoseCopiesAreFastIsParkedAgainSoon) {
+  Shared world(1);
+  const JobId lengthy = world.SubmitPastItsTrial();
+  const JobId first = world.Submit();
+  world.Turn();
+  world.Pass(1s);
+  world.End(first);
+  world.Settle();
+  world.Pass(2s);
+  ASSERT_TRUE(world.Runs(lengthy));
+  const JobId second = world.Submit();
+  // Copies took 1 s each way, so it runs for 12 s. Before anything is measured, it would run for two minutes.
+  world.Pass(11s);
+  EXPECT_FALSE(world.Runs(second));
+  EXPECT_EQ(world.controller().time_sharer().next_change(), world.now + 1s);
+  world.Pass(1s);
+  EXPECT_TRUE(world.Runs(second));
+}
+
+TEST(TimeSharing, AutomaticIsOnOnlyWhereParkingIsKnownToWork) {
+  Policy policy = Sharing();
+  policy.time_sharing.mode = TimeSharingMode::kAuto;
+  Shared real(1, policy);
+  real.controller().SetOwnGpuSource("NVML (driver 550.54)");
+  const JobId lengthy = real.SubmitPastItsTrial();
+  EXPECT_FALSE(real.runs.at(lengthy).is_parkable);
+  EXPECT_FALSE(real.controller().time_sharer().StatusOf(real.Of(lengthy), real.now));
+  real.Submit();
+  real.Settle();
+  EXPECT_TRUE(real.Runs(lengthy));
+  EXPECT_EQ(real.controller().time_sharer().ModeText(),
+            "auto: off, because parking was not tested with these GPUs; mode = \"on\" uses it all the same");
+
+  Shared emulated(1, policy);
+  emulated.controller().SetOwnGpuSource("emulated: 1xH100-80GB");
+  const JobId parked = emulated.SubmitPastItsTrial();
+  emulated.Submit();
+  emulated.Settle();
+  EXPECT_TRUE(emulated.IsAway(parked));
+  EXPECT_EQ(emulated.controller().time_sharer().ModeText(), "auto: on");
+}
+
 TEST(TimeSharing, WithTheModeOffNothingIsParked) {
   Policy policy = Sharing();
-  policy.time_sharing.is_on = false;
+  policy.time_sharing.mode = TimeSharingMode::kOff;
   Shared world(1, policy);
   const JobId lengthy = world.Submit();
   world.Settle();

@@ -187,7 +187,7 @@ void SchedulerFeed::Put(const JobRecord& record) {
   entry.waits_for = dependencies_.EndsWaitedFor(record);
   // Time-sharing may park running jobs so that a newcomer starts at once and gets its trial time. Only a job that has
   // never run is a newcomer, because a restarted one has had its trial time.
-  entry.is_newcomer = policy_.time_sharing.is_on && record.restarts == 0 && IsParkable(record);
+  entry.is_newcomer = policy_.time_sharing.is_on() && record.restarts == 0 && IsParkable(record);
   for (const std::string& bar : {teams_.TeamBar(record), pools_.PoolBar(record)}) {
     if (bar.empty()) continue;
     entry.unmet_dependencies.push_back(bar);

@@ -1,6 +1,7 @@
 #include "control/jobs/time_sharer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -25,16 +26,9 @@ constexpr std::int64_t kCopiedPerSecond = std::int64_t{4} << 30;
 /// A job keeps its GPUs if it has not left them within this time and that of four copies.
 constexpr Duration kLeavesWithin = std::chrono::minutes(5);
 
-// See WeightOf in engine/time_sharing: among sets of victims that free equally many GPUs, those with little to lose go
-// first. In thousandths.
-constexpr std::int64_t kUnsettledWeight = 5'000;
-constexpr std::int64_t kSettledWeight = 1'000;
-
-std::int64_t WeightOf(const time_sharing::JobView& view, const time_sharing::Options& options) {
-  if (!view.is_settled) return kUnsettledWeight;
-  const auto left = std::chrono::duration_cast<std::chrono::seconds>(time_sharing::BudgetLeft(view, options)).count();
-  return kSettledWeight + 1'000'000 / (std::max<std::int64_t>(left, 0) + 1);
-}
+/// A job runs at least this many times as long as its copies take before it is displaced again. The default times of
+/// time_sharing::Options have the same ratio.
+constexpr int kRunsPerCopy = 6;
 
 /// Returns when a job on trial will have run for its trial time, if it keeps its GPUs.
 Time TrialEnd(const time_sharing::JobView& view, const time_sharing::Options& options, Time now) {
@@ -48,6 +42,19 @@ NodeIndex IndexOfNode(const NodeTable& nodes, const JobRecord& record) {
 Duration CopyTime(Bytes content, const time_sharing::Options& options) {
   const Duration copy = std::chrono::seconds(content.count() / kCopiedPerSecond + 1);
   return std::max({copy, options.park, options.wake});
+}
+
+/// Returns how long the last park and return of a job took together; 0 if it was not parked yet. At most as long as the
+/// rule assumes, because the node may have done other work meanwhile.
+Duration MeasuredCopies(const Displacement& state, const time_sharing::Options& options) {
+  const Duration back = state.return_time > Duration(0) ? state.return_time : state.park_time;
+  return std::min(state.park_time + back, options.park + options.wake);
+}
+
+/// Returns how long a job that has returned runs at least.
+Duration LeastRun(const Displacement& state, const time_sharing::Options& options) {
+  const Duration copies = MeasuredCopies(state, options);
+  return copies > Duration(0) ? std::min(options.min_run, kRunsPerCopy * copies) : options.min_run;
 }
 
 /// A settled job is displaced only if its budget is at least this.
@@ -109,6 +116,63 @@ Time TimeSharer::ReturnsBy(const JobRecord& record, Time now) const {
   return now + std::max(time_sharing::BudgetLeft(ViewOf(record, *state, now), options()), Duration(0));
 }
 
+std::optional<TimeSharingStatus> TimeSharer::StatusOf(const JobRecord& record, Time now) const {
+  const Displacement* state = Find(record);
+  if (state == nullptr || record.state != JobState::kRunning) return std::nullopt;
+  if (!feed_.policy().time_sharing.is_on() && !state->is_displaced()) return std::nullopt;
+  const time_sharing::JobView view = ViewOf(record, *state, now);
+  TimeSharingStatus status;
+  status.stage = view.is_settled                          ? TimeSharingStage::kSettled
+                 : view.ran * view.gpus < options().trial ? TimeSharingStage::kTrial
+                                                          : TimeSharingStage::kLong;
+  status.is_displaced = state->is_displaced();
+  status.lost = view.lost;
+  if (status.is_displaced) {
+    const JobRecord* by = jobs_.Find(state->by);
+    if (by != nullptr) status.parked_for = DisplayId(*by);
+    else if (state->by.is_set()) status.parked_for = ToString(state->by);
+    status.returns_by = ReturnsBy(record, now);
+  } else if (state->has_report && !state->can_park) {
+    status.why_kept = state->why;
+  }
+  return status;
+}
+
+TimeSharingTotals TimeSharer::TotalsAt(Time now) const {
+  TimeSharingTotals totals = totals_;
+  for (const auto& [job, state] : members_) {
+    const JobRecord* record = jobs_.Find(job);
+    const std::optional<TimeSharingStatus> status = record == nullptr ? std::nullopt : StatusOf(*record, now);
+    if (!status) continue;
+    if (status->is_displaced) ++totals.parked;
+    else if (status->stage == TimeSharingStage::kTrial) ++totals.on_trial;
+    else ++totals.past_trial;
+  }
+  return totals;
+}
+
+bool TimeSharer::IsOnFor(NodeIndex node) const {
+  const TimeSharingMode mode = feed_.policy().time_sharing.mode;
+  return mode == TimeSharingMode::kOn || (mode == TimeSharingMode::kAuto && IsEmulated(nodes_.GpuSourceOf(node)));
+}
+
+std::string TimeSharer::ModeText() const {
+  const TimeSharingMode mode = feed_.policy().time_sharing.mode;
+  if (mode != TimeSharingMode::kAuto) return mode == TimeSharingMode::kOn ? "on" : "off";
+  int with_gpus = 0;
+  int on = 0;
+  for (NodeIndex node = 0; node < scheduler_.nodes().size(); ++node) {
+    if (scheduler_.node(node).capacity.gpus.empty()) continue;
+    ++with_gpus;
+    on += IsOnFor(node);
+  }
+  if (on == with_gpus) return on == 0 ? "auto" : "auto: on";
+  const std::string why = std::string("parking was not tested with ") + (on == 0 ? "these" : "the other") +
+                          " GPUs; mode = \"on\" uses it all the same";
+  if (on == 0) return "auto: off, because " + why;
+  return "auto: on for " + std::to_string(on) + " of " + std::to_string(with_gpus) + " nodes with GPUs; " + why;
+}
+
 Reason TimeSharer::ReasonOf(const JobRecord& record, Time now) const {
   const Displacement* state = Find(record);
   if (state == nullptr || !state->is_displaced() || record.state != JobState::kRunning) return "";
@@ -158,14 +222,22 @@ void TimeSharer::WakeBy(Time at, Time now) {
 
 bool TimeSharer::NoteStart(JobRecord& record, Time now) {
   std::string parked;
-  for (const auto& [job, state] : members_) {
-    const bool is_for_it = state.by.is_set() && (state.by == record.id || state.by == record.array);
-    if (state.presence == Presence::kAway && is_for_it && jobs_.live().contains(job))
-      parked += (parked.empty() ? "" : ", ") + TextOf(job);
+  for (auto& [job, state] : members_) {
+    const auto live = jobs_.live().find(job);
+    const bool is_away = state.presence == Presence::kAway && state.set_aside == SetAside::kNo;
+    if (!is_away || live == jobs_.live().end()) continue;
+    const bool is_cause = state.by == record.id || state.by == record.array;
+    const bool takes_over = live->second.node == record.node && !(state.gpus & record.gpus).empty();
+    if (!is_cause && !takes_over) continue;
+    parked += (parked.empty() ? "" : ", ") + TextOf(job);
+    if (is_cause) continue;
+    state.by = record.id;
+    SetReason(live->second, state, "parked for " + TextOf(record.id), now);
   }
   if (!parked.empty()) record.reason = record.start_reason += "; parked for it: " + parked;
+  const bool is_shared = feed_.policy().time_sharing.is_on() && IsOnFor(IndexOfNode(nodes_, record));
   const bool may_set_aside = may_set_aside_ && may_set_aside_(record);
-  if ((!feed_.policy().time_sharing.is_on && !may_set_aside) || !IsParkable(record)) return false;
+  if ((!is_shared && !may_set_aside) || !IsParkable(record)) return false;
   Displacement state;
   state.attempt = record.attempt;
   state.gpus = record.gpus;
@@ -347,9 +419,24 @@ void TimeSharer::ReturnAll(std::vector<Member>& members, Time now) {
     if (one->is_set_aside() && !feed_.HasRoomAgain(one->record)) continue;
     const GpuSet open = OpenTo(*one, now) - kept[one->record.node];
     const std::optional<GpuSet> gpus = PlaceFor(*one, open);
-    if (gpus) Return(one->record, one->state, *gpus, now);
+    if (!gpus) one->state.idle_since = kNoTime;
+    if (gpus && is_owed(one) && LeavesIdle(*one, now)) kept[one->record.node] |= *gpus;
+    else if (gpus) Return(one->record, one->state, *gpus, now);
     else if (is_owed(one) && MakeRoom(members, *one, open, now)) kept[one->record.node] |= open;
   }
+}
+
+// When jobs arrive one after the other, the next one then starts at once and nothing is copied. The wait costs no more
+// than the copies, and the contract counts it.
+bool TimeSharer::LeavesIdle(Member& member, Time now) {
+  const time_sharing::Options rule = options();
+  Displacement& state = member.state;
+  const Bytes content = ContentOf(member.record, state);
+  if (!member.view.is_settled || time_sharing::BudgetLeft(member.view, rule) < LeastBudget(content, rule)) return false;
+  if (state.idle_since == kNoTime) state.idle_since = now;
+  const Time until = state.idle_since + MeasuredCopies(state, rule);
+  WakeBy(until, now);
+  return now < until;
 }
 
 bool TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, GpuSet open, Time now) {
@@ -376,7 +463,7 @@ bool TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, GpuSet op
   for (Member& one : members) {
     if (one.record.node != owner.record.node || one.view.is_settled || frees(&one) == 0 || !MayLeave(one, now))
       continue;
-    const Time rested = one.state.here_since + rule.min_run;
+    const Time rested = one.state.here_since + LeastRun(one.state, rule);
     if (now < rested && !is_late) {
       WakeBy(rested, now);
       continue;
@@ -431,10 +518,10 @@ void TimeSharer::Offer(const std::vector<Member>& members, Time now) {
   });
   if (is_unknown) return scheduler_.SetParkCandidates({});
   for (const Member& one : members) {
-    if (!feed_.policy().time_sharing.is_on || one.record.is_foreground || one.record.wants_pty) continue;
+    if (!feed_.policy().time_sharing.is_on() || one.record.is_foreground || one.record.wants_pty) continue;
     if (one.state.rests_until != kNoTime) WakeBy(one.state.rests_until, now);
     if (!MayLeave(one, now)) continue;
-    Time from = one.state.here_since + rule.min_run;
+    Time from = one.state.here_since + LeastRun(one.state, rule);
     if (one.is_on_trial(rule)) from = std::max(from, TrialEnd(one.view, rule, now));
     const Bytes content = ContentOf(one.record, one.state);
     const Duration missing = LeastBudget(content, rule) - time_sharing::BudgetLeft(one.view, rule);
@@ -445,7 +532,8 @@ void TimeSharer::Offer(const std::vector<Member>& members, Time now) {
           std::max(from, AddSaturating(now, Duration(static_cast<std::int64_t>(wait)) + std::chrono::milliseconds(1)));
     }
     WakeBy(from, now);
-    if (from <= now) candidates.push_back({one.record.id, WeightOf(one.view, rule), content});
+    if (from <= now)
+      candidates.push_back({one.record.id, std::llround(1000 * time_sharing::WeightOf(one.view, rule)), content});
   }
   scheduler_.SetParkCandidates(std::move(candidates));
 }
@@ -511,6 +599,14 @@ void TimeSharer::Repeat(const JobRecord& record, Displacement& state, const std:
   effects_.RequestPlan();
 }
 
+void TimeSharer::SetReason(JobRecord& record, Displacement& state, const std::string& why, Time now) {
+  record.reason = why;
+  effects_.Note(record.id, record.reason, now);
+  effects_.Persist(record);
+  Keep(record, state);
+  effects_.Announce(record);
+}
+
 void TimeSharer::Leave(JobRecord& record, Displacement& state, JobId by, Time now) {
   state.by = by;
   StartLeaving(record, state, "parked for " + TextOf(by), now);
@@ -522,12 +618,8 @@ void TimeSharer::StartLeaving(JobRecord& record, Displacement& state, const std:
   state.displaced_at = now;
   state.old_why = std::exchange(state.why, "");
   WakeBy(now + LeavesWithin(record, state), now);
-  record.reason = why;
-  effects_.Note(record.id, record.reason, now);
-  effects_.Persist(record);
-  Keep(record, state);
+  SetReason(record, state, why, now);
   Command(record, state, now);
-  effects_.Announce(record);
 }
 
 // The time that the job has lost so far does not count.
@@ -544,6 +636,7 @@ void TimeSharer::ExtendLimit(JobRecord& record, Displacement& state, Time now) {
 void TimeSharer::EndLoss(JobRecord& record, Displacement& state, Time now) {
   const time_sharing::JobView view = ViewOf(record, state, now);
   ExtendLimit(record, state, now);
+  totals_.lost += view.lost - state.lost;
   state.lost = view.lost;
   state.lost_settled = view.lost_settled;
   state.displaced_at = kNoTime;
@@ -577,6 +670,9 @@ void TimeSharer::StopLeaving(JobRecord& record, Displacement& state, const std::
 void TimeSharer::GoAway(JobRecord& record, Displacement& state, Time now) {
   budgets_.CountUsage(record, now);
   state.presence = Presence::kAway;
+  ++totals_.parks;
+  state.park_time = now - state.displaced_at;
+  state.idle_since = kNoTime;
   record.gpus = record.gpus_used = GpuSet();
   record.gpus_since = now;
   MeasureAnew(record.progress);
@@ -601,6 +697,7 @@ void TimeSharer::Return(JobRecord& record, Displacement& state, GpuSet gpus, Tim
   state.why.clear();
   record.gpus = record.gpus_used = gpus;
   record.gpus_since = now;
+  state.returning_since = now;
   record.gpu_model = nodes_.ModelOf(record);
   // Its content stays in the host's memory until it is back.
   scheduler_.SetDisplaced(record.id, gpus, MemoryWithContent(record, state), false);
@@ -615,6 +712,7 @@ void TimeSharer::Return(JobRecord& record, Displacement& state, GpuSet gpus, Tim
 }
 
 void TimeSharer::Arrive(JobRecord& record, Displacement& state, Time now) {
+  if (state.returning_since != kNoTime) state.return_time = now - std::exchange(state.returning_since, kNoTime);
   state.here_since = now;
   state.rests_until = std::exchange(state.rests_when_back, false) ? now + kRestAfterFailure : kNoTime;
   scheduler_.SetDisplaced(record.id, record.gpus, record.request.memory, false);

@@ -31,6 +31,32 @@
 
 namespace divvy {
 
+enum class TimeSharingStage {
+  kTrial,    // Others are not parked for it any more, and it is not parked for others.
+  kLong,     // Its trial is over, and it waits for its turn.
+  kSettled,  // The contract limits what it loses.
+};
+
+/// The time-sharing state of a running job, for users.
+struct TimeSharingStatus {
+  TimeSharingStage stage = TimeSharingStage::kTrial;
+  bool is_displaced = false;  // It is parked, or on its way to or from the host memory.
+  std::string parked_for;     // While it is displaced: the display id of the job that it is parked for. Empty if its
+                              // sweep has parked it.
+  Duration lost{0};           // How long the run has been without its GPUs in total.
+  Time returns_by = kNever;   // While it is displaced: when it gets its GPUs back at the latest, if that is guaranteed.
+  std::string why_kept;       // Why it cannot be parked. Empty: it can, or is parked, or its node has not reported yet.
+};
+
+/// Jobs by their present state, and events since the start of the controller.
+struct TimeSharingTotals {
+  int on_trial = 0;
+  int past_trial = 0;
+  int parked = 0;
+  std::uint64_t parks = 0;  // How often a job was parked.
+  Duration lost{0};         // Time without GPUs of jobs that have returned.
+};
+
 class TimeSharer {
  public:
   TimeSharer(Scheduler& scheduler, JobTable& jobs, EffectRecorder& effects, NodeTable& nodes, BudgetTracker& budgets,
@@ -70,6 +96,12 @@ class TimeSharer {
   const Displacement* Find(const JobRecord& record) const;
   /// For a displaced job: "parked for job 31 of bob for 3 min; it returns within 24 min". Empty for others.
   Reason ReasonOf(const JobRecord& record, Time now) const;
+  /// Empty if the job does not run, or was not started as one that can be parked.
+  std::optional<TimeSharingStatus> StatusOf(const JobRecord& record, Time now) const;
+  /// Cost: O(running jobs that may be parked).
+  TimeSharingTotals TotalsAt(Time now) const;
+  /// Returns the mode and what it means here: "auto: on for 3 of 4 nodes with GPUs; ...".
+  std::string ModeText() const;
   /// Returns how long the run has been without its GPUs in total.
   Duration LostBy(const JobRecord& record, Time now) const;
   /// Returns when a parked job gets its GPUs back at the latest; kNever if that is not guaranteed.
@@ -93,6 +125,8 @@ class TimeSharer {
   /// Also gives up those that take too long to leave.
   void RepeatCommands(std::vector<Member>& members, Time now);
   void ReturnAll(std::vector<Member>& members, Time now);
+  /// Returns whether a settled job, to which idle GPUs are open, leaves them idle for a while, for newcomers.
+  bool LeavesIdle(Member& member, Time now);
   /// Parks jobs that have not settled, for a settled one that is away, if it is time. `open`: GPUs that it may take
   /// now. Returns whether room is being made.
   bool MakeRoom(std::vector<Member>& members, Member& owner, GpuSet open, Time now);
@@ -109,7 +143,11 @@ class TimeSharer {
   Bytes MemoryWithContent(const JobRecord& record, const Displacement& state) const;
   std::string TextOf(JobId job) const;
 
+  /// Returns whether jobs that start on this node now may be parked later.
+  bool IsOnFor(NodeIndex node) const;
   void Leave(JobRecord& record, Displacement& state, JobId by, Time now);
+  /// Stores and announces why the job is parked: "parked for job 17 of ada".
+  void SetReason(JobRecord& record, Displacement& state, const std::string& why, Time now);
   /// `why`: the reason that users see, such as "parked for job 17 of ada".
   void StartLeaving(JobRecord& record, Displacement& state, const std::string& why, Time now);
   void Stay(JobRecord& record, Displacement& state, const std::string& why, Time now);
@@ -135,6 +173,7 @@ class TimeSharer {
   std::function<bool(const JobRecord&)> may_set_aside_;
   std::map<JobId, Displacement> members_;
   Time next_change_ = kNever;
+  TimeSharingTotals totals_;  // Only the events.
 };
 
 }  // namespace divvy

@@ -50,6 +50,11 @@ struct Displacement {
   std::string failure;          // Why the last attempt to park it was given up.
   Time commanded_at = kNoTime;  // When the last command was sent.
   Time repeats_at = kNoTime;    // After a command failed, it is sent again then.
+  // Measured since this start of the controller.
+  Duration park_time{0};    // How long its last park took.
+  Duration return_time{0};  // How long its last return took.
+  Time returning_since = kNoTime;
+  Time idle_since = kNoTime;  // While it is parked: since when GPUs to which it can return have been idle.
 
   bool is_displaced() const { return displaced_at != kNoTime; }
 };

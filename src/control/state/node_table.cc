@@ -72,6 +72,7 @@ NodeIndex NodeTable::OnNodeRow(const NodeRow& row) {
   machine.work = row.work;
   machine.is_drained = row.work == NodeWork::kDraining && RunsOn(row.name).empty();
   machine.reason = row.reason;
+  machine.gpu_source = row.facts.gpu_source;
   machine.drain_deadline = row.work == NodeWork::kDraining ? row.drain_deadline : kNever;
   machine.is_removed = false;
   SetFacts(node, row);

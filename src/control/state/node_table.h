@@ -33,6 +33,10 @@ class NodeTable {
   /// Sets the GPUs, CPUs and memory of the controller's own machine.
   void SetCapacity(NodeCapacity capacity);
   void SetOwnName(std::string name);
+  /// Sets MachineFacts::gpu_source of the controller's own machine.
+  void SetOwnGpuSource(std::string source) { MachineOf(kOwnNode).gpu_source = std::move(source); }
+  /// Returns MachineFacts::gpu_source of the node; empty if unknown.
+  std::string GpuSourceOf(NodeIndex node) const { return node < machines_.size() ? machines_[node].gpu_source : ""; }
   /// Returns true if the GPUs of all nodes are of several models.
   bool is_mixed() const { return is_mixed_; }
   /// Returns the model of the GPUs that the job holds; empty if they are of several models.
@@ -79,6 +83,7 @@ class NodeTable {
  private:
   struct Machine {
     NodeWork work = NodeWork::kTakes;
+    std::string gpu_source;
     std::string reason;  // The administrator's reason for giving it no work.
     Time drain_deadline = kNever;
     bool is_accounted = false;

@@ -302,6 +302,20 @@ void AddTeams(Exposition& out, const Controller& controller, Time now) {
   }
 }
 
+void AddTimeSharing(Exposition& out, const Controller& controller, Time now) {
+  const TimeSharingTotals totals = controller.time_sharer().TotalsAt(now);
+  out.Begin("divvy_time_sharing_jobs", Kind::kGauge, "", "Running jobs that can be parked for others, by state.");
+  for (const auto& [state, count] : {std::pair("trial", totals.on_trial), std::pair("past_trial", totals.past_trial),
+                                     std::pair("parked", totals.parked)})
+    out.Add({{"state", state}}, count);
+  out.Begin("divvy_time_sharing_parks", Kind::kCounter, "",
+            "How often a job was parked so that another one could start.");
+  out.Add({}, static_cast<double>(totals.parks));
+  out.Begin("divvy_time_sharing_lost_seconds", Kind::kCounter, "seconds",
+            "Time that jobs were without their GPUs. Counted when a job returns.");
+  out.Add({}, ToSeconds(totals.lost));
+}
+
 void AddTimes(Exposition& out, const MetricsAbout& about) {
   const auto add = [&](std::string_view name, std::string_view help, const TimesTaken& times) {
     out.Begin(name, Kind::kHistogram, "seconds", help);
@@ -400,6 +414,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   AddProviders(out, about.providers);
   AddTeamNodes(out, about.team_nodes);
   AddTeams(out, controller, now);
+  AddTimeSharing(out, controller, now);
   AddTimes(out, about);
   if (about.leadership != nullptr) AddControllers(out, *about.leadership);
   if (about.add_others) about.add_others(out);

@@ -192,6 +192,13 @@ TEST_F(MetricsPage, CountsAllocatedGpusThatAreIdle) {
   EXPECT_NE(page.find("divvy_gpus_wasted{kind=\"underused\"} 0\n"), std::string::npos) << "from the start";
 }
 
+TEST_F(MetricsPage, CountsTrialsAndParkedJobs) {
+  const std::string page = Page();
+  EXPECT_NE(page.find("divvy_time_sharing_jobs{state=\"parked\"} 0\n"), std::string::npos) << page;
+  EXPECT_NE(page.find("divvy_time_sharing_parks_total 0\n"), std::string::npos);
+  EXPECT_NE(page.find("divvy_time_sharing_lost_seconds_total 0\n"), std::string::npos);
+}
+
 TEST_F(MetricsPage, CountsEndedRuns) {
   Counters counters;
   EXPECT_NE(Page(&counters).find("divvy_job_run_seconds_count 0\n"), std::string::npos);

@@ -178,7 +178,8 @@ std::vector<Key> Keys(Config& config) {
   PreemptionSettings& preemption = config.policy.preemption;
   TimeSharingSettings& time_sharing = config.policy.time_sharing;
   const auto sharing_mode = [](const ConfigValue& value) {
-    return ConfigOneOf<bool>(value, {{"off", false}, {"on", true}});
+    using Mode = TimeSharingMode;
+    return ConfigOneOf<Mode>(value, {{"off", Mode::kOff}, {"auto", Mode::kAuto}, {"on", Mode::kOn}});
   };
   const auto size = [](const ConfigValue& value) -> Result<Bytes> {
     DIVVY_TRY(const std::string text, ConfigText(value, "500M"));
@@ -291,7 +292,7 @@ std::vector<Key> Keys(Config& config) {
       {"preemption", "min_runtime", IntoSpan(preemption.min_runtime, "10min")},
       {"preemption", "wait_before", IntoSpan(preemption.wait_before, "1min")},
       {"preemption", "grace", IntoSpan(preemption.grace, "30s", Duration(0), 24h)},
-      {"time_sharing", "mode", Into(time_sharing.is_on, sharing_mode)},
+      {"time_sharing", "mode", Into(time_sharing.mode, sharing_mode)},
       {"time_sharing", "trial", IntoSpan(time_sharing.trial, "4h", 1s, 24h * 365)},
       {"time_sharing", "at_most", Into(time_sharing.at_most, Percent)},
       {"jobs", "default_time_limit", IntoSpan(config.default_time_limit, "8h")},

@@ -257,17 +257,18 @@ TEST(Config, ReportsErrorsInPreemptionSettings) {
 
 TEST(Config, ReadsTimeSharing) {
   const TimeSharingSettings defaults = ParseConfig("", "f")->policy.time_sharing;
-  EXPECT_FALSE(defaults.is_on);
+  EXPECT_EQ(defaults.mode, TimeSharingMode::kOff);
   EXPECT_EQ(defaults.trial, 4h);
   EXPECT_EQ(defaults.at_most, 0.2);
   const auto config = ParseConfig("[time_sharing]\nmode = \"on\"\ntrial = \"30min\"\nat_most = \"12.5%\"\n", "f");
   ASSERT_TRUE(config) << config.error().message;
-  const TimeSharingSettings want{.is_on = true, .trial = 30min, .at_most = 0.125};
+  const TimeSharingSettings want{.mode = TimeSharingMode::kOn, .trial = 30min, .at_most = 0.125};
   EXPECT_EQ(config->policy.time_sharing, want);
   const auto fails = [](const std::string& line) {
     return ParseConfig("[time_sharing]\n" + line + "\n", "f").error().message;
   };
-  EXPECT_NE(fails("mode = \"auto\"").find("\"off\", \"on\""), std::string::npos) << fails("mode = \"auto\"");
+  EXPECT_EQ(ParseConfig("[time_sharing]\nmode = \"auto\"\n", "f")->policy.time_sharing.mode, TimeSharingMode::kAuto);
+  EXPECT_NE(fails("mode = \"yes\"").find("\"off\", \"auto\", \"on\""), std::string::npos) << fails("mode = \"yes\"");
   EXPECT_NE(fails("at_most = \"120%\"").find("write it like \"20%\""), std::string::npos);
   EXPECT_NE(fails("at_most = \"nan%\"").find("write it like \"20%\""), std::string::npos);
   EXPECT_NE(fails("trial = \"0s\"").find("allowed are"), std::string::npos) << fails("trial = \"0s\"");

@@ -13,8 +13,7 @@ namespace divvy::time_sharing {
 namespace {
 
 constexpr double kNotPossible = std::numeric_limits<double>::infinity();
-/// Weights of victims for each GPU. A settled job with much budget left is the best victim, a job that waits for its
-/// turn the next, and a job on trial (only for an elder that has run out of patience) the last.
+/// Weights of victims for each GPU. A job on trial is a victim only for an elder that has run out of patience.
 constexpr double kUnsettledWeight = 5;
 constexpr double kOnTrialWeight = 50;
 /// An idle GPU weighs more than any choice of victims.
@@ -91,12 +90,6 @@ class Deciding {
     return !IsOnTrial(job);
   }
 
-  /// Spreads the burden: the more budget a settled job has left, the less it weighs.
-  double WeightOf(const JobView& job) const {
-    if (job.is_settled) return 1 + 1000 / (ToSeconds(Left(job)) + 1);
-    return IsOnTrial(job) ? kOnTrialWeight : kUnsettledWeight;
-  }
-
   /// The running jobs of a node that free at least `needed` GPUs: as few as possible, then of the least weight.
   Victims VictimsOn(const Node& node, std::size_t newcomer, int needed) const {
     if (needed <= 0) return {{}, 0, 0};
@@ -104,7 +97,7 @@ class Deciding {
     best[0].weight = 0;
     for (const std::size_t job : node.running) {
       if (!MayDisplace(newcomer, job)) continue;
-      const double weight = WeightOf(jobs_[job]) * jobs_[job].gpus;
+      const double weight = WeightOf(jobs_[job], options_);
       for (int gpus = node.gpus; gpus >= jobs_[job].gpus; --gpus) {
         const Victims& fewer = best[static_cast<std::size_t>(gpus - jobs_[job].gpus)];
         Victims& here = best[static_cast<std::size_t>(gpus)];
@@ -493,6 +486,16 @@ Duration BudgetLeft(const JobView& job, const Options& options) {
   if (!options.at_most) return Duration(0);
   return Duration(std::llround(*options.at_most * static_cast<double>(job.ran.count()))) + options.allowance -
          job.lost_settled;
+}
+
+// Spreads the burden: the more budget a settled job has left, the less it weighs.
+double WeightOf(const JobView& job, const Options& options) {
+  const bool is_on_trial = job.ran * job.gpus < options.trial;
+  const Duration left = std::max(BudgetLeft(job, options), Duration(0));
+  const double of_one_gpu = job.is_settled ? 1 + 1000 / (ToSeconds(left) + 1)
+                            : is_on_trial  ? kOnTrialWeight
+                                           : kUnsettledWeight;
+  return of_one_gpu * job.gpus;
 }
 
 Plan Decide(const World& world, Time now, const Options& options) { return Deciding(world, now, options).Run(); }

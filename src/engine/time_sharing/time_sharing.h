@@ -121,6 +121,11 @@ std::string_view ToText(Reason reason);
 /// if no limit of lost time is set.
 Duration BudgetLeft(const JobView& job, const Options& options);
 
+/// Returns the weight of parking this running job, in all its GPUs: of the sets of jobs that free equally many GPUs,
+/// the one with the least total is parked. A settled job with much budget left weighs least, a job that waits for its
+/// turn more, and a job on trial most. At most 10^5.
+double WeightOf(const JobView& job, const Options& options);
+
 /// Decides which jobs start, are parked, return to their GPUs or settle. Requires: on every node, the settled jobs fit
 /// beside each other; the result preserves that. Cost: O(waiting shapes x nodes x running jobs of a node) plus O(jobs).
 Plan Decide(const World& world, Time now, const Options& options);

@@ -40,6 +40,7 @@ struct StatusView {
   std::int64_t gpus_reserved = 0;  // Idle GPUs that a reservation in force keeps.
   std::string node;                // Name of the controller's own node. Empty if it is the only node.
   std::int64_t gpus_borrowed = 0;  // Free GPUs that tenants borrow, beyond their plan, until a job needs them.
+  std::string time_sharing;        // "off", "on", "auto: on", or "auto: off" with the reason (docs/time-sharing.md).
 };
 
 struct GpuProcessView {
@@ -183,6 +184,16 @@ struct ShareView {
   std::vector<SharedGpuView> gpus;  // In the order of the job's devices. Empty if it has not started yet.
 };
 
+/// A running job with whole GPUs that can be parked for others (docs/time-sharing.md).
+struct TimeSharingView {
+  std::string stage;       // "trial"; "long": its trial is over; "settled": the contract limits what it loses.
+  bool is_parked = false;  // It is parked in host memory, or on its way there or back.
+  std::string parked_for;  // While it is parked: the display id of the job that it is parked for; empty for its sweep.
+  double lost_s = 0;       // How long this run has been without its GPUs in total.
+  std::optional<double> returns_by;  // When it gets its GPUs back at the latest. Absent if that is not guaranteed.
+  std::string why_kept;              // Why it cannot be parked. Empty: it can, or this is not known yet.
+};
+
 /// The progress that a job reports.
 struct ProgressView {
   double fraction = 0;                 // 0..1
@@ -249,13 +260,14 @@ struct JobView {
   std::int64_t restarts = 0;
   std::int64_t position = 0;  // Position in the queue, from 1. 0: it is not in the queue.
   std::string team;
-  std::string preemptible;                  // "never", "pause", "requeue". Empty: not set.
-  std::optional<ProgressView> progress;     // Absent if the job has reported none.
-  std::string node;                         // The node of `gpus`, once the job has started.
-  std::vector<AllocationView> allocations;  // For jobs on several nodes: all of them. The first is `node`.
-  std::int64_t step_count = 0;              // Number of its steps, once the job has ended.
-  bool is_foreground = false;               // It runs on the caller's terminal: srun, salloc, divvy run.
-  std::optional<ShareView> share;           // Absent if it has whole GPUs, or does not run.
+  std::string preemptible;                      // "never", "pause", "requeue". Empty: not set.
+  std::optional<ProgressView> progress;         // Absent if the job has reported none.
+  std::string node;                             // The node of `gpus`, once the job has started.
+  std::vector<AllocationView> allocations;      // For jobs on several nodes: all of them. The first is `node`.
+  std::int64_t step_count = 0;                  // Number of its steps, once the job has ended.
+  bool is_foreground = false;                   // It runs on the caller's terminal: srun, salloc, divvy run.
+  std::optional<ShareView> share;               // Absent if it has whole GPUs, or does not run.
+  std::optional<TimeSharingView> time_sharing;  // Absent if it cannot be parked for others, or does not run.
 };
 
 /// Additional fields of JobDetail, because Boost.Describe allows at most 52 fields in one struct. In JSON they are
@@ -271,7 +283,8 @@ struct JobOutlook {
   std::int64_t step_count = 0;              // Number of its steps, once the job has ended.
   /// Its last steps, as far as they are stored. A running job has them only if it runs on the controller's own node.
   std::vector<StepView> steps;
-  std::optional<ShareView> share;  // Absent if it has whole GPUs, or does not run.
+  std::optional<ShareView> share;               // Absent if it has whole GPUs, or does not run.
+  std::optional<TimeSharingView> time_sharing;  // Absent if it cannot be parked for others, or does not run.
 };
 
 /// One job in full: the answer of GET /v1/jobs/ID.

@@ -62,7 +62,7 @@ namespace divvy::wire {
 BOOST_DESCRIBE_STRUCT(StatusView, (),
                       (pid, version, uptime_s, home, socket, user, is_machine_wide, gpu_source, policy, isolation,
                        listens, gpus, gpus_free, jobs_queued, jobs_held, jobs_running, jobs_total, accepts_work,
-                       trouble, warnings, gpus_reserved, node, gpus_borrowed))
+                       trouble, warnings, gpus_reserved, node, gpus_borrowed, time_sharing))
 constexpr std::array<RenamedField, 1> RenamedFields(const StatusView*) { return {{{"gpus_borrowed", "gpus_lent"}}}; }
 BOOST_DESCRIBE_STRUCT(GpuProcessView, (), (pid, user, command, memory_bytes, age_s, is_graphics, job, is_ignored))
 BOOST_DESCRIBE_STRUCT(TenantView, (),
@@ -95,6 +95,7 @@ constexpr std::array<RenamedField, 2> RenamedFields(const SharedGpuView*) {
   return {{{"planned_gpu", "paper_gpu"}, {"current_limit_bytes", "ceiling_bytes"}}};
 }
 BOOST_DESCRIBE_STRUCT(ShareView, (), (part, state, note, mechanism, is_movable, gpus))
+BOOST_DESCRIBE_STRUCT(TimeSharingView, (), (stage, is_parked, parked_for, lost_s, returns_by, why_kept))
 BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_end))
 BOOST_DESCRIBE_STRUCT(StepTaskView, (), (rank, node, gpus, cores))
 BOOST_DESCRIBE_STRUCT(StepView, (),
@@ -106,9 +107,10 @@ BOOST_DESCRIBE_STRUCT(JobView, (),
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
                        comment, dialect, array_id, array_index, count, array_indices, array_at_once, dependencies,
                        restarts, position, team, preemptible, progress, node, allocations, step_count, is_foreground,
-                       share))
+                       share, time_sharing))
 constexpr std::array<RenamedField, 1> RenamedFields(const JobView*) { return {{{"allocations", "seats"}}}; }
-BOOST_DESCRIBE_STRUCT(JobOutlook, (), (progress, speeds, isolation, node, allocations, step_count, steps, share))
+BOOST_DESCRIBE_STRUCT(JobOutlook, (),
+                      (progress, speeds, isolation, node, allocations, step_count, steps, share, time_sharing))
 constexpr std::array<RenamedField, 1> RenamedFields(const JobOutlook*) { return {{{"allocations", "seats"}}}; }
 BOOST_DESCRIBE_STRUCT(JobDetail, (JobOutlook),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,

@@ -29,6 +29,16 @@ export function lasting(seconds) {
 /** The state of a tenant whose GPU memory is on the host: it has no GPU. */
 export const isOnHost = (state) => state === 'parked' || state === 'waking';
 
+/** What divvy queue notes of a running job that can be parked: "on trial, has lost 3 min while parked". */
+export const sharingNote = ({ time_sharing: one }) => (one ? [one.stage === 'trial' ? 'on trial' : '', one.lost_s >= 1 ? `has lost ${lasting(one.lost_s)} while parked` : ''].filter(Boolean).join(', ') : '');
+const kStages = { trial: 'on trial', long: 'its trial is over', settled: 'settled' };
+/** The same in full, as divvy show has it. */
+export const sharingText = (job) => {
+  const one = job.time_sharing;
+  const until = one.returns_by ? ` until ${when(one.returns_by)} at the latest` : '';
+  return [kStages[one.stage] ?? one.stage, one.is_parked ? `${one.parked_for ? `parked for job ${one.parked_for}` : 'parked by its sweep'}${until}` : '', one.lost_s >= 1 ? `has lost ${lasting(one.lost_s)} while parked` : '', one.why_kept ? `cannot be parked: ${one.why_kept}` : ''].filter(Boolean).join(', ');
+};
+
 const kTime = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const kDay = new Intl.DateTimeFormat('en-GB', { day: '2-digit', month: 'short', hour: '2-digit', minute: '2-digit' });
 const kHour = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });

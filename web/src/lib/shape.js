@@ -51,7 +51,8 @@ export function jobOf(value) {
   const progress = isObject(job.progress) ? shaped(job.progress, { fraction: 0, step: 0, steps: 0, expected_end: null }) : null;
   const share = isObject(job.share) ? shaped(job.share, { part: '', state: '', note: '', gpus: [] }) : null;
   if (share) share.gpus = unique(listOf(share.gpus, { gpu: -1 }), 'gpu').map((one) => one.gpu).filter((gpu) => gpu >= 0);
-  return { ...job, request, allocations, progress, share, gpus: numbers(job.gpus), dependencies: texts(job.dependencies) };
+  const sharing = isObject(job.time_sharing) ? shaped(job.time_sharing, { stage: '', is_parked: false, parked_for: '', lost_s: 0, returns_by: null, why_kept: '' }) : null;
+  return { ...job, request, allocations, progress, share, time_sharing: sharing, gpus: numbers(job.gpus), dependencies: texts(job.dependencies) };
 }
 export function detailOf(value) {
   const job = shaped(jobOf(value), kDetail);

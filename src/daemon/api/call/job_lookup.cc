@@ -78,4 +78,19 @@ std::optional<wire::ShareView> ShareOf(const Controller& controller, const Shari
   return view;
 }
 
+std::optional<wire::TimeSharingView> TimeSharingOf(ControllerDriver& driver, const JobRecord& record) {
+  const auto status = driver.controller().time_sharer().StatusOf(record, driver.Now());
+  if (!status) return std::nullopt;
+  wire::TimeSharingView view;
+  view.stage = status->stage == TimeSharingStage::kTrial     ? "trial"
+               : status->stage == TimeSharingStage::kSettled ? "settled"
+                                                             : "long";
+  view.is_parked = status->is_displaced;
+  view.parked_for = status->parked_for;
+  view.lost_s = ToSeconds(status->lost);
+  if (status->returns_by != kNever) view.returns_by = ToSeconds(status->returns_by);
+  view.why_kept = status->why_kept;
+  return view;
+}
+
 }  // namespace divvy

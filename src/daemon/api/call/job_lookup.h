@@ -49,5 +49,7 @@ Reason ReasonNow(ControllerDriver& driver, AgentListener* listener, const JobRec
 /// Returns the present GPUs of a job with GPU fractions.
 std::optional<wire::ShareView> ShareOf(const Controller& controller, const SharingSnapshot* shares,
                                        const JobRecord& record);
+/// Returns the time-sharing state of a job with whole GPUs.
+std::optional<wire::TimeSharingView> TimeSharingOf(ControllerDriver& driver, const JobRecord& record);
 
 }  // namespace divvy

@@ -47,6 +47,7 @@ void ClusterRoutes::DaemonStatus(ApiCall& call) {
   view.is_machine_wide = about_.is_machine_wide;
   view.gpu_source = about_.gpu_source;
   view.policy = Name(controller.policy().order);
+  view.time_sharing = controller.time_sharer().ModeText();
   view.isolation = about_.isolation;
   if (const auto count = node_.refused_devices(); count > 0)
     view.isolation += "; " + std::to_string(count) + " opens refused since the daemon began";

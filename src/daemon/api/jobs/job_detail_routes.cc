@@ -118,6 +118,7 @@ void JobDetailRoutes::AnswerDetail(ApiCall& call, const FoundJob& found) {
                node ? driver_.controller().scheduler().node(*node).capacity.gpus : kNone, found.history);
   if (!IsFinal(record.state)) detail.speeds = driver_.controller().SpeedsOf(record);
   detail.share = ShareOf(driver_.controller(), ports_.shares.get(), record);
+  detail.time_sharing = TimeSharingOf(driver_, record);
   detail.pid = node_.pid_of(record.id);
   if (IsActive(record.state) && record.node.empty())
     detail.steps =

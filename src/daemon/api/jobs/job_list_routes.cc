@@ -128,6 +128,7 @@ wire::JobView JobListRoutes::LiveView(const JobRecord& record, const FindOutcome
   const Reason reason = ReasonNow(driver_, ports_.agents.get(), record, &blockers);
   wire::JobView view = ViewOf(record, reason, labels_.Of(record), find);
   view.share = ShareOf(driver_.controller(), ports_.shares.get(), record);
+  view.time_sharing = TimeSharingOf(driver_, record);
   return view;
 }
 
