@@ -2,6 +2,7 @@
 import argparse
 import json
 import os
+import re
 import signal
 import socket
 import statistics
@@ -283,7 +284,7 @@ def take_over(checks, site, wishes):
     started = time.monotonic()
     submit_many(leader, wishes.queued)
     print(f"      {wishes.queued} jobs submitted in {time.monotonic() - started:.1f} s", flush=True)
-    marks, cpus = [], []
+    marks, decided, cpus = [], [], []
     for _ in range(wishes.take_overs):
         leader = site.wait_for_leader()
         others = [one for one in site.controllers if one is not leader]
@@ -299,10 +300,12 @@ def take_over(checks, site, wishes):
         job = after.divvy("submit", "--quiet", "--gpus", "1", "--name", "next", "--", "true").stdout.strip()
         marks.append(time.monotonic() - taken)
         cpus.append(cpu_of(after.daemon()) - before[after])
+        decided.append(int(re.findall(r"event=decides .*ms_after_lease=(\d+)", after.log())[-1]))
         after.divvy("cancel", job)
         wait_for("the end of the process", lambda: not os.path.exists(f"/proc/{leader.daemon()}"))
         leader.up()
-    print(f"      {wishes.queued} queued jobs: from the lease to an answered submission "
+    print(f"      {wishes.queued} queued jobs: from the lease to the first decision "
+          f"{', '.join(str(mark) for mark in decided)} ms, to an answered submission "
           f"{', '.join(f'{mark:.2f}' for mark in marks)} s; CPU time {', '.join(f'{cpu:.2f}' for cpu in cpus)} s; load "
           f"{os.getloadavg()[0]:.0f}", flush=True)
     checks.check("no queued job is lost", json.loads(site.divvy("status", "--json").stdout)["jobs_queued"] >=

@@ -151,6 +151,7 @@ class Daemon {
   /// The present state in the database, for reads while this controller stands by. Any thread.
   Result<std::shared_ptr<StateCopy>> CopyState(FollowThread& follow);
   Status Recover();
+  void LogTakeOver();
   std::string LatestText() const { return std::to_string(clock_.Latest().time_since_epoch().count()); }
   void KeepJournal(const std::function<Status(RunJournal&)>& write);
   Status ReplayJournal();
@@ -193,6 +194,7 @@ class Daemon {
   std::shared_ptr<LeaseKeeper> keeper_;  // Null for a store without a lease.
   bool is_elected_ = false;
   std::int64_t elected_epoch_ = 0;  // Of this process's time as leader. Stays when the lease is lost.
+  Duration elected_at_{0};          // When it took the lease, since the machine's boot.
   std::atomic<bool> is_closing_ = false;
   std::shared_ptr<FollowedJobs> followed_;  // As read while this controller stood by.
   std::string cluster_secret_;              // With several controllers: their common identity.pem.
@@ -428,6 +430,12 @@ Status Daemon::Recover() {
   DIVVY_CHECK(ApplyRestriction());
   driver_->Touch();
   return {};
+}
+
+void Daemon::LogTakeOver() {
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(SinceBoot() - elected_at_);
+  log_.Write(LogLevel::kInfo, "event=decides jobs=" + std::to_string(controller_->live().size()) +
+                                  " ms_after_lease=" + std::to_string(took.count()));
 }
 
 // Commands that need an agent's answer are given once the loop runs.
@@ -874,8 +882,9 @@ Status Daemon::JoinControllers() {
     LogLater(value.empty() ? event : event + LogQuoted(value));
   };
   ports.on_elected = [this](std::int64_t epoch) {
-    asio::post(loop_, [this, epoch] {
+    asio::post(loop_, [this, epoch, at = SinceBoot()] {
       elected_epoch_ = epoch;
+      elected_at_ = at;
       is_elected_ = true;
       loop_.stop();
     });
@@ -1038,6 +1047,8 @@ Status Daemon::Start() {
   DIVVY_TRY(options.isolation, ChooseIsolation(config_.isolation, gpus.gpus, !flags_.emulate.empty(), help.ways));
   DIVVY_CHECK(host_.Open(std::move(options), std::move(gpus)));
   DIVVY_CHECK(Recover());
+  // Runs after the first decision, which Recover has requested.
+  if (has_standbys()) asio::post(loop_, [this] { LogTakeOver(); });
   host_.Run(config_.poll, [this](const std::vector<GpuObservation>& seen) {
     controller_->OnGpusObserved(seen);
     driver_->Touch();

@@ -67,6 +67,14 @@ LeaseTerms WeakerOf(const LeaseTerms& a, const LeaseTerms& b) {
   return weaker;
 }
 
+/// Removes the GPUs of the node from `owners`, which has the name of the owner by UUID.
+void Disown(std::map<std::string, std::string, std::less<>>& owners, const NodeRow& row) {
+  for (const GpuFacts& gpu : row.facts.gpus) {
+    const auto owner = owners.find(gpu.uuid);
+    if (owner != owners.end() && owner->second == row.name) owners.erase(owner);
+  }
+}
+
 std::vector<std::string> ChangesBetween(const MachineFacts& before, const MachineFacts& after) {
   std::vector<std::string> changes;
   const auto uuids_of = [](const MachineFacts& facts) {
@@ -136,11 +144,12 @@ Result<NodeRegistry::Joined> NodeRegistry::Join(const std::string& name, const s
   DIVVY_CHECK(CheckNodeName(name));
   if (fingerprint.empty()) return PermissionDenied("a node must present a certificate, but this one presented none");
   const auto found = nodes_.find(name);
-  const NodeRow* owner = FindByFingerprint(fingerprint);
   const auto is_its = [&](const NodeRow& row) {
     return row.fingerprint == fingerprint || row.next_fingerprint == fingerprint;
   };
-  if (name == own_name_ || (found != nodes_.end() && !is_its(found->second))) {
+  const bool is_back = found != nodes_.end() && is_its(found->second);
+  const NodeRow* owner = is_back ? &found->second : FindByFingerprint(fingerprint);
+  if (name == own_name_ || (found != nodes_.end() && !is_back)) {
     return Error{ErrorCode::kAlreadyExists,
                  "there is a node " + name + " already, and it is " +
                      (name == own_name_ ? "the controller's own node; divvy agent --name chooses another name"
@@ -173,7 +182,7 @@ Result<NodeRegistry::Joined> NodeRegistry::Join(const std::string& name, const s
   // The first use of the new certificate invalidates the old one.
   row.fingerprint = fingerprint;
   if (row.next_fingerprint == fingerprint) row.next_fingerprint.clear();
-  std::erase_if(owner_of_gpu_, [&](const auto& gpu) { return gpu.second == name; });
+  Disown(owner_of_gpu_, row);
   for (const GpuFacts& gpu : facts.gpus) {
     if (!gpu.uuid.empty()) owner_of_gpu_.insert_or_assign(gpu.uuid, name);
   }
@@ -228,8 +237,7 @@ Result<NodeRegistry::Setting> NodeRegistry::Resume(const std::string& name) {
 
 Result<NodeRegistry::Setting> NodeRegistry::Remove(const std::string& name) {
   DIVVY_TRY(NodeRow * row, Edit(name));
-  static_cast<void>(row);
-  std::erase_if(owner_of_gpu_, [&](const auto& gpu) { return gpu.second == name; });
+  Disown(owner_of_gpu_, *row);
   nodes_.erase(nodes_.find(name));
   return Setting{NodeKey(name), ""};
 }

@@ -214,7 +214,13 @@ void NodeTable::OnNodeBack(const std::string& name) {
 
 std::vector<JobId> NodeTable::RunsOn(const std::string& name) const {
   std::vector<JobId> jobs;
+  const NodeIndex node = IndexOf(name).value_or(kOwnNode);
   for (const auto& [id, job] : scheduler_.running_jobs()) {
+    // Compares numbers first, because this runs for each node that connects. A job of a node that was not known when
+    // the job was adopted counts as one on the own node.
+    const auto may_be = [node](NodeIndex at) { return at == node || at == kOwnNode; };
+    const auto is_there = [&](const NodeResources& place) { return may_be(place.node); };
+    if (!may_be(job.node) && std::ranges::none_of(job.gang, is_there)) continue;
     const JobRecord* record = jobs_.Find(id);
     if (record == nullptr) continue;
     const auto allocations = AllocationsOf(*record);

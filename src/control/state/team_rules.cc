@@ -189,6 +189,7 @@ void TeamRules::SetTeamCaps() {
     scheduler_.SetGroupLimits(group, limits);
     team_caps_.insert(group);
   }
+  if (teams_.empty()) return;
   for (const auto& [id, record] : jobs_.live()) KnowUserCap(record);
 }
 

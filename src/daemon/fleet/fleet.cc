@@ -111,10 +111,10 @@ void Fleet::TellWithheld() {
   if (!ports_.withhold) return;
   const Controller& controller = driver_->controller();
   for (NodeIndex node = kOwnNode; node < controller.scheduler().nodes().size(); ++node) {
-    const std::string name = controller.NodeName(node);
     std::vector<wire::WithheldGpu> withheld = WithheldOn(node);
-    if (told_withheld_[name] == withheld) continue;
-    if (ports_.withhold(name, withheld)) told_withheld_[name] = std::move(withheld);
+    const auto told = told_withheld_.find(node);
+    if (told == told_withheld_.end() ? withheld.empty() : told->second == withheld) continue;
+    if (ports_.withhold(controller.NodeName(node), withheld)) told_withheld_[node] = std::move(withheld);
   }
 }
 
@@ -122,8 +122,8 @@ void Fleet::OnAccounted(const std::string& node) {
   driver_->controller().OnNodeReconciled(node);
   // The node may have restarted, and then does not know which GPUs are withheld.
   if (const auto index = driver_->controller().IndexOf(node); index && ports_.withhold) {
-    told_withheld_[node] = WithheldOn(*index);
-    ports_.withhold(node, told_withheld_[node]);
+    told_withheld_[*index] = WithheldOn(*index);
+    ports_.withhold(node, told_withheld_[*index]);
   }
   driver_->Touch();
 }

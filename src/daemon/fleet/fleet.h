@@ -84,7 +84,7 @@ class Fleet final : public FleetPort, public NodeCommandPort {
   NodeCommandPort& own_;
   std::string key_seed_;
   ControllerDriver* driver_ = nullptr;
-  std::map<std::string, std::vector<wire::WithheldGpu>> told_withheld_;  // By node; no entry: nothing is withheld.
+  std::map<NodeIndex, std::vector<wire::WithheldGpu>> told_withheld_;  // No entry: nothing is withheld.
   Ports ports_;
 };
 
