@@ -111,7 +111,7 @@ WAIT_S=60 wait_for "the promoted revision" is_version 3
 wait $load
 expect 0 "$(of promoted failed)" "failed requests while a canary is promoted ($(cat promoted))"
 refused "has no canary" promote chat
-refused "--canary needs another command" update chat --canary 10%
+refused "has no canary whose share could change" update chat --canary 10%
 refused "is not a share: expected 1% to 99%" update chat --canary 100% -- true
 # One that never becomes ready ends by itself, and one is taken back by command.
 divvy serve update chat --canary 10% -- false >/dev/null

@@ -774,7 +774,7 @@ TEST(TimeSharing, TheContractIsKeptAtEveryMoment) {
 
 Policy WithoutSharing() {
   Policy policy = Sharing();
-  policy.time_sharing.is_on = false;
+  policy.time_sharing.mode = TimeSharingMode::kOff;
   return policy;
 }
 

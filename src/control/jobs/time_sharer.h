@@ -131,9 +131,10 @@ class TimeSharer {
   /// now. Returns whether room is being made.
   bool MakeRoom(std::vector<Member>& members, Member& owner, GpuSet open, Time now);
   void Offer(const std::vector<Member>& members, Time now);
-  /// GPUs of its node that it may use, whoever has them now.
+  /// Returns the GPUs of its node that the job may use, including those that other jobs have now.
   GpuSet SuitableFor(const Member& member, Time now) const;
-  /// Those that the displaced job may take now.
+  /// Returns the GPUs that a displaced job may take now: the suitable ones that no job has and that are not nominated
+  /// for a waiting job.
   GpuSet OpenTo(const Member& member, Time now) const;
   /// The GPUs that it takes if these are open; nothing if they do not suffice.
   std::optional<GpuSet> PlaceFor(const Member& member, GpuSet open) const;

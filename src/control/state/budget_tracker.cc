@@ -101,7 +101,8 @@ bool BudgetTracker::Watch(Time now) {
       spent[key] = std::string("the next ") + Name(caps.period) + ": " + who + " has used its " + what;
       return;
     }
-    // Computes when the budget will be exhausted at the current rate, from the usage in an hour.
+    // Computes when the budget will be exhausted at the current rate, which is what the running jobs use in the next
+    // hour.
     const Used later = UsedBy(key, caps.period, now + std::chrono::hours(1));
     const auto reach = [&](std::optional<std::int64_t> most, std::int64_t has, std::int64_t then) {
       if (!most || then <= has) return;

@@ -323,7 +323,7 @@ AgentSession::Ports Agent::SessionPorts() {
   };
   ports.on_welcome = [this] {
     has_joined_ = true;
-    // The runs on this node are known from now on.
+    // From now on the agent knows which jobs still run on this node, and keeps their logs.
     if (!std::exchange(was_welcome_, true)) logs_->RemoveOldLogs();
     bearer_.clear();
     KeepState();

@@ -409,7 +409,7 @@ void AgentSession::Tick() {
   const Duration now = ports_.since_boot();
   ReportHeldFailures();
   if (state_ == State::kGreeting && now - greeted_at_ > Patience()) LoseLate("the controller did not send a welcome");
-  if (WasSilentTooLong()) Lose("no answer for longer than the lease");
+  if (WasSilentTooLong()) Lose("the controller has not answered for longer than the lease");
   if (MayHaveStoppedLeading(now)) LoseLate("the controller does not answer; another one may lead");
   if (is_welcome() && lease_.IsBeatDue(now)) {
     std::string payload;

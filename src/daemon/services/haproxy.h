@@ -51,8 +51,8 @@ class Haproxy {
   /// end. For a controller that does not lead any more.
   static void EndLeft(const std::string& directory);
   /// Configures the front for these services, which must have passed CheckService. Without services, HAProxy is ended.
-  /// Cheap if nothing has changed. A change takes effect at the earliest 2 s after the last one, and not before fewer
-  /// than 100 replaced processes still finish requests.
+  /// Cheap if nothing has changed. A change is applied at the earliest 2 s after the previous one was applied. It also
+  /// waits while 100 or more replaced HAProxy processes still finish requests.
   void Serve(const std::vector<FrontService>& services);
   /// Fails with kLimitExceeded while too many HAProxy processes that were replaced because of changes by this user
   /// still finish requests.

@@ -12,8 +12,9 @@
 namespace divvy {
 namespace {
 
-// After a reload, the old HAProxy process stops: it gets no news of replicas, and counts none of those that it has as
-// ready (nbsrv is 0). So it passes its requests on to the new process, which listens on the same port.
+// The action `hold` lets a request wait until the backend has a ready replica: nbsrv, the number of ready servers, is
+// not 0. After a reload, the old HAProxy process stops: it gets no news of replicas, and its nbsrv is 0. So it marks
+// the server `next` as ready. This is the new process, which listens on the same port, and gets the request.
 constexpr std::string_view kHold = R"(core.register_action("hold", {"http-req"}, function(txn, seconds)
   local name = txn.f:be_name()
   local last = core.now().sec + tonumber(seconds)

@@ -307,8 +307,9 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   if (definition.canary > 0 && kept.canary_revision == 0 &&
       (definition.keeps_same ? RunTheSame(service->target()->spec, definition.spec)
                              : service->target()->spec == definition.spec))
-    return FailedPrecondition("--canary needs another command, or another option of the replicas: service " + name +
-                              " has no canary whose share could change");
+    return FailedPrecondition("--canary: service " + name +
+                              " has no canary whose share could change; to start one, also change the command of the "
+                              "replicas (-- COMMAND) or one of their options");
   wire::KeptService changed;
   changed.settings.name = name;
   changed.token_hashes = kept.token_hashes;

@@ -15,8 +15,8 @@ namespace divvy {
 /// Opens the store at `url` ([store] url of divvy.toml): if empty, the file divvy.db in the state folder; otherwise a
 /// PostgreSQL database, which then belongs to the cluster whose id is in the file "cluster-id" of the state folder
 /// (created if it does not exist). Fails with kFailedPrecondition if the URL has a password and other users can read
-/// the configuration file. `lease`: the epoch of this controller's lease, for PostgreSQL. `followed`: see
-/// PostgresOptions.
+/// the configuration file. `lease`: for PostgreSQL, the epoch of the lease with which this controller leads
+/// (store/lease.h); 0: no lease. `followed`: see PostgresOptions.
 Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places, std::int64_t lease,
                                          std::shared_ptr<FollowedJobs> followed = nullptr);
 /// Opens the PostgreSQL database `url` for reading only, while another controller leads and writes to it. `followed`:

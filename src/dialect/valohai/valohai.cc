@@ -371,6 +371,7 @@ Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view st
       {"execution", ExecutionJson(request, spec, image, around)},
       {"parameters", parameters},
       {"inputs", inputs.json},
+      // The host on which the execution was submitted, and the number of GPUs that it requests.
       {"runtime",
        "{\"hostname\": " + JsonText(around.hostname) + ", \"gpus\": " + std::to_string(spec.request.gpus) + "}"},
   };

@@ -120,8 +120,9 @@ struct ErrandSetup {
 };
 
 /// The launcher's side: receives one message from `link`, does it (or lets a child do it) and answers. Returns false if
-/// the peer closed the connection or sent an invalid message. `issuer` signs rights, and is wiped in every child except
-/// one that signs a right by name. `checker` checks rights.
+/// the peer closed the connection or sent an invalid message. `issuer` signs rights to run jobs as a user
+/// (platform/users/user_right.h). Its key is wiped in every child, except in one that signs a right for other machines
+/// (RightByName). `checker` checks the rights in messages.
 bool DoErrand(int link, const ErrandSetup& setup, RightIssuer& issuer, RightChecker& checker);
 
 /// Checks whether jobs may run as this user at all. kPermissionDenied says why not and what root can do.

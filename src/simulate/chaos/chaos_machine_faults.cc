@@ -87,7 +87,7 @@ void ChaosMachine::DoubleReport() {
   if (reports_.empty()) return;
   ++figures_.doubled_messages;
   const std::size_t index = random_.Below(reports_.size());
-  trace_.Note("report duplicated: job", reports_[index].file.job, reports_[index].file.attempt);
+  trace_.Note("a report to the daemon is delivered twice: job", reports_[index].file.job, reports_[index].file.attempt);
   reports_.push_back(reports_[index]);
 }
 
@@ -96,7 +96,7 @@ void ChaosMachine::DoubleCommand() {
   ++figures_.doubled_messages;
   const std::size_t index = random_.Below(commands_.size());
   const CommandMessage again = commands_[index];
-  trace_.Note("command duplicated: job", again.job, static_cast<std::int64_t>(again.kind));
+  trace_.Note("a command is delivered twice: job", again.job, static_cast<std::int64_t>(again.kind));
   commands_.insert(commands_.begin() + static_cast<std::ptrdiff_t>(index), again);
 }
 

@@ -43,10 +43,11 @@ struct NodeWishes {
   std::vector<PoolWish> pools;
 };
 
-/// Restricts `request`, whose groups have one alternative each, to nodes that meet `wishes`. Tasks without GPUs ignore
-/// the conditions about GPUs. Fails if a feature is requested on more nodes than the job has tasks, or on a number of
-/// nodes for a job that is elastic or has several groups, or when NodeClassIndex::Use fails. The filters of the result
-/// count as used until NodeClassIndex::Leave; a failed call leaves none in use.
+/// Restricts `request` to nodes that meet `wishes`. Requires: each task group has exactly one alternative. Tasks
+/// without GPUs ignore the conditions about GPUs. Fails if NodeClassIndex::Use fails, or if a group would get more than
+/// 255 alternatives. If `wishes` count the nodes that need a feature (FeatureWish::counted), also fails if the job is
+/// elastic, has several task groups, or has fewer tasks than nodes are counted. The filters of the result count as used
+/// until NodeClassIndex::Leave; a failed call leaves none in use.
 Result<ResourceRequest> CompileRequest(NodeClassIndex& class_index, ResourceRequest request, const NodeWishes& wishes);
 
 }  // namespace divvy::core
