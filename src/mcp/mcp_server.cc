@@ -102,7 +102,13 @@ Status CheckNumber(JsonValue property, std::int64_t value) {
   return InvalidArgument(std::to_string(value) + ": expected a whole number " + range);
 }
 
+/// Checks a text, or one text of a list.
 Status CheckWord(JsonValue property, std::string_view value) {
+  // Bytes that continue a character of UTF-8 do not count.
+  const auto length = std::ranges::count_if(value, [](char c) { return (c & 0xC0) != 0x80; });
+  if (const auto most = property["maxLength"].AsInt(); most && length > *most) {
+    return InvalidArgument("has " + std::to_string(length) + " characters: expected at most " + std::to_string(*most));
+  }
   const JsonValue words = property["enum"];
   if (!words.exists()) return {};
   std::vector<std::string> allowed;
@@ -211,10 +217,6 @@ McpServer::McpServer(std::vector<McpTool> tools, Settings settings)
 
 std::string McpServer::TooLong() { return RpcError(kNoId, kParseError, "the message is longer than 1 MiB"); }
 
-bool McpServer::KnowsRevision(std::string_view revision) {
-  return std::ranges::find(kRevisions, revision) != kRevisions.end();
-}
-
 McpExchange McpServer::Begin(std::string_view line) {
   McpExchange exchange;
   const auto refuse = [&](int code, const std::string& message) {
@@ -263,7 +265,9 @@ McpExchange::Part McpServer::BeginOne(JsonValue message) {
 std::string McpServer::Initialize(const std::string& id, JsonValue params) {
   const auto wanted = params["protocolVersion"].AsString();
   if (!wanted) return RpcError(id, kInvalidParams, "initialize needs params.protocolVersion");
-  revision_ = KnowsRevision(*wanted) ? *wanted : kRevisions.front();
+  // With a fixed revision this server does not see what follows the handshake, so it cannot adapt to another one.
+  const bool is_known = std::ranges::find(kRevisions, *wanted) != kRevisions.end();
+  revision_ = !settings_.revision.empty() ? settings_.revision : is_known ? *wanted : kRevisions.front();
   return RpcAnswer(id, "result", [&](JsonWriter& writer) {
     writer.BeginObject();
     writer.Member("protocolVersion", revision_);

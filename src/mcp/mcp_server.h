@@ -40,7 +40,7 @@ struct McpTool {
   std::string_view title;
   std::string_view description;
   /// The JSON schema of the arguments: an object whose properties have a type (string, integer, boolean, or array of
-  /// strings), and optionally enum, minimum, maximum and maxItems. All of these are enforced.
+  /// strings), and optionally enum, maxLength, minimum, maximum and maxItems. All of these are enforced.
   std::string_view schema;
   bool is_change = false;  // Runs only if the server's owner has allowed it.
   bool is_destructive = false;
@@ -83,7 +83,8 @@ class McpServer {
     std::set<std::string, std::less<>> allowed = {};
     /// The text before a tool's name that shows how a user allows the tool.
     std::string_view how_to_allow = "divvy mcp --allow ";
-    /// The revision of a client whose handshake was in an earlier request. Empty: the handshake must come first.
+    /// The only revision, for clients whose handshake was in an earlier request. Empty: the handshake must come first,
+    /// and offers all revisions.
     std::string_view revision = {};
   };
   McpServer(std::vector<McpTool> tools, Settings settings);
@@ -93,7 +94,6 @@ class McpServer {
 
   /// The answer to a line that was too long to be read.
   static std::string TooLong();
-  static bool KnowsRevision(std::string_view revision);
 
  private:
   McpExchange::Part BeginOne(JsonValue message);

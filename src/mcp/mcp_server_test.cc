@@ -10,9 +10,9 @@ namespace divvy::mcp {
 namespace mcp_server_test {
 
 constexpr std::string_view kSchema =
-    R"({"type":"object","properties":{"job":{"type":"string"},"lines":{"type":"integer","minimum":1,"maximum":9},)"
+    R"({"type":"object","properties":{"job":{"type":"string","maxLength":20},"lines":{"type":"integer","minimum":1,"maximum":9},)"
     R"("by":{"type":"string","enum":["user","team"]},"all":{"type":"boolean"},)"
-    R"("ids":{"type":"array","maxItems":2,"items":{"type":"string"}}},"required":["job"]})";
+    R"("ids":{"type":"array","maxItems":2,"items":{"type":"string","maxLength":3}}},"required":["job"]})";
 
 class Mcp : public testing::Test {
  protected:
@@ -114,11 +114,14 @@ TEST_F(Mcp, OffersChangesOnlyIfTheyAreAllowed) {
 
 TEST_F(Mcp, ChecksArgumentsBeforeTheToolRuns) {
   Initialize();
+  EXPECT_NE(Tool("look", R"({"job":"ääääääääääääääääääää"})").find("saw"), std::string::npos) << "20 characters";
   EXPECT_NE(Tool("look", R"({"job":"17","lines":9,"by":"team","all":true,"ids":["a"]})").find("saw 17"),
             std::string::npos);
   for (const auto& [arguments, says] :
        {std::pair("{}", "the argument 'job' is missing"),
         std::pair(R"({"job":17})", "job: expected a text, got a number"),
+        std::pair(R"({"job":"123456789012345678901"})", "job: has 21 characters: expected at most 20"),
+        std::pair(R"({"job":"17","ids":["abcd"]})", "ids: has 4 characters: expected at most 3"),
         std::pair(R"({"jobs":"17"})", "there is no argument 'jobs'; allowed: job, lines, by, all, ids"),
         std::pair(R"({"job":"17","lines":10})", "lines: 10: expected a whole number from 1 to 9"),
         std::pair(R"({"job":"17","lines":1.5})", "lines: expected a whole number"),
@@ -178,11 +181,21 @@ class McpExchangeTest : public testing::Test {
 
 TEST_F(McpExchangeTest, ReadsALogToItsEndInPieces) {
   answers_ = {Piece("one\n", "4"), Piece("two\n", "8"), Piece("", "8")};
-  EXPECT_NE(Run(Call("logs", R"({"job":"a/b","lines":7})")).find(R"("text":"one\ntwo\n"}],"isError":false)"),
+  EXPECT_NE(Run(Call("logs", R"({"job":"a b","lines":7})")).find(R"("text":"one\ntwo\n"}],"isError":false)"),
             std::string::npos);
   EXPECT_EQ(asked_,
-            (std::vector<std::string>{"GET /v1/jobs/a%2Fb/log?last=7&at=-1", "GET /v1/jobs/a%2Fb/log?last=7&at=4",
-                                      "GET /v1/jobs/a%2Fb/log?last=7&at=8"}));
+            (std::vector<std::string>{"GET /v1/jobs/a%20b/log?last=7&at=-1", "GET /v1/jobs/a%20b/log?last=7&at=4",
+                                      "GET /v1/jobs/a%20b/log?last=7&at=8"}));
+}
+
+TEST_F(McpExchangeTest, AsksForNoOtherPathThanTheJobs) {
+  for (const std::string_view tool : {"show", "why", "logs", "forecast"}) {
+    for (const std::string_view job : {"17/environment", "/", ""}) {
+      const std::string answer = Run(Call(tool, R"({"job":")" + std::string(job) + "\"}"));
+      EXPECT_NE(answer.find("job: '" + std::string(job) + "': expected an id"), std::string::npos) << answer;
+    }
+  }
+  EXPECT_EQ(asked_, std::vector<std::string>());
 }
 
 TEST_F(McpExchangeTest, KeepsTheEndOfALogThatIsTooLong) {
@@ -191,6 +204,12 @@ TEST_F(McpExchangeTest, KeepsTheEndOfALogThatIsTooLong) {
   EXPECT_LE(answer.size(), kMostAnswerBytes + 200);
   EXPECT_NE(answer.find("earlier output is left out"), std::string::npos);
   EXPECT_NE(answer.find("the end"), std::string::npos);
+}
+
+TEST_F(McpExchangeTest, OffersOnlyAFixedRevision) {
+  EXPECT_NE(Run(R"({"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}})")
+                .find(R"("protocolVersion":"2025-03-26")"),
+            std::string::npos);
 }
 
 TEST_F(McpExchangeTest, ReportsTheDaemonsRefusalAndItsAbsence) {

@@ -54,8 +54,12 @@ McpStep AskAndShow(std::string method, std::string target, std::string body,
           }};
 }
 
-std::string JobPath(JsonValue arguments, std::string_view rest = "") {
-  return "/v1/jobs/" + PercentEncode(TextOf(arguments["job"])) + std::string(rest);
+/// The daemon decodes a path before it splits it at "/", so such a word would lead to another route.
+Result<std::string> JobPath(JsonValue arguments, std::string_view rest = "") {
+  const std::string job = TextOf(arguments["job"]);
+  if (job.empty() || job.find('/') != std::string::npos)
+    return InvalidArgument("job: '" + job + "': expected an id such as 17, an element 17_3, @, or a name without '/'");
+  return "/v1/jobs/" + PercentEncode(job) + std::string(rest);
 }
 
 Result<McpStep> QueueTool(JsonValue arguments) {
@@ -68,9 +72,15 @@ Result<McpStep> QueueTool(JsonValue arguments) {
   return AskDaemon("POST", "/v1/jobs/select", wire::EncodeChanged(select), "jobs");
 }
 
-Result<McpStep> ShowTool(JsonValue arguments) { return AskDaemon("GET", JobPath(arguments), ""); }
+Result<McpStep> ShowTool(JsonValue arguments) {
+  DIVVY_TRY(std::string path, JobPath(arguments));
+  return AskDaemon("GET", std::move(path), "");
+}
 
-Result<McpStep> WhyTool(JsonValue arguments) { return AskDaemon("GET", JobPath(arguments, "/why"), ""); }
+Result<McpStep> WhyTool(JsonValue arguments) {
+  DIVVY_TRY(std::string path, JobPath(arguments, "/why"));
+  return AskDaemon("GET", std::move(path), "");
+}
 
 /// The end of a log, while its pieces arrive.
 struct LogTail {
@@ -102,7 +112,7 @@ McpStep NextLogPiece(LogTail tail, std::int64_t at) {
 Result<McpStep> LogsTool(JsonValue arguments) {
   const std::int64_t lines = arguments["lines"].AsInt().value_or(kLinesByDefault);
   LogTail tail;
-  tail.target = JobPath(arguments, "/log?last=" + std::to_string(lines));
+  DIVVY_TRY(tail.target, JobPath(arguments, "/log?last=" + std::to_string(lines)));
   if (arguments["error"].AsBool().value_or(false)) tail.target += "&error=1";
   return NextLogPiece(std::move(tail), -1);
 }
@@ -123,7 +133,8 @@ Result<McpStep> ForecastTool(JsonValue arguments) {
   if (!arguments["job"].exists())
     return AskDaemon("GET", "/v1/starts?limit=" + std::to_string(arguments["limit"].AsInt().value_or(kRowsByDefault)),
                      "");
-  return AskAndShow<wire::WhyView>("GET", JobPath(arguments, "/why"), "", [](const wire::WhyView& why) {
+  DIVVY_TRY(std::string path, JobPath(arguments, "/why"));
+  return AskAndShow<wire::WhyView>("GET", std::move(path), "", [](const wire::WhyView& why) {
     wire::WhyView outlook;
     outlook.id = why.id;
     outlook.display_id = why.display_id;
@@ -218,7 +229,7 @@ Result<McpStep> CancelTool(JsonValue arguments) {
 }
 
 constexpr std::string_view kJobSchema =
-    R"({"type":"object","properties":{"job":{"type":"string","description":"id (17), array element (17_3), name, or @ for the caller's last job"}},"required":["job"],"additionalProperties":false})";
+    R"({"type":"object","properties":{"job":{"type":"string","maxLength":256,"description":"id (17), array element (17_3), name, or @ for the caller's last job"}},"required":["job"],"additionalProperties":false})";
 
 constexpr std::string_view kQueueSchema =
     R"({"type":"object","properties":{)"
@@ -230,7 +241,7 @@ constexpr std::string_view kQueueSchema =
 
 constexpr std::string_view kLogsSchema =
     R"({"type":"object","properties":{)"
-    R"("job":{"type":"string","description":"id (17), array element (17_3), name, or @ for the caller's last job"},)"
+    R"("job":{"type":"string","maxLength":256,"description":"id (17), array element (17_3), name, or @ for the caller's last job"},)"
     R"("lines":{"type":"integer","minimum":1,"maximum":500,"description":"from the end; default 50"},)"
     R"("error":{"type":"boolean","description":"the separate file for standard error"}},"required":["job"],"additionalProperties":false})";
 
@@ -241,7 +252,7 @@ constexpr std::string_view kGpusSchema =
 
 constexpr std::string_view kForecastSchema =
     R"({"type":"object","properties":{)"
-    R"("job":{"type":"string","description":"one job; without it, all waiting jobs"},)"
+    R"("job":{"type":"string","maxLength":256,"description":"one job; without it, all waiting jobs"},)"
     R"("limit":{"type":"integer","minimum":1,"maximum":200,"description":"default 50"}},"additionalProperties":false})";
 
 constexpr std::string_view kReportSchema =
@@ -263,12 +274,12 @@ constexpr std::string_view kSubmitSchema =
 
 constexpr std::string_view kCancelSchema =
     R"({"type":"object","properties":{)"
-    R"("jobs":{"type":"array","maxItems":100,"items":{"type":"string"},"description":"ids such as 17, 17_3 or 17_[1-3]"},)"
+    R"("jobs":{"type":"array","maxItems":100,"items":{"type":"string","maxLength":256},"description":"ids such as 17, 17_3 or 17_[1-3]"},)"
     R"("reason":{"type":"string"}},"required":["jobs"],"additionalProperties":false})";
 
 constexpr std::string_view kPreviewCancelSchema =
     R"({"type":"object","properties":{)"
-    R"("jobs":{"type":"array","maxItems":100,"items":{"type":"string"},"description":"ids such as 17, 17_3 or 17_[1-3]"}},"required":["jobs"],"additionalProperties":false})";
+    R"("jobs":{"type":"array","maxItems":100,"items":{"type":"string","maxLength":256},"description":"ids such as 17, 17_3 or 17_[1-3]"}},"required":["jobs"],"additionalProperties":false})";
 
 }  // namespace
 

@@ -13,7 +13,5 @@ inline constexpr std::string_view kReachedDeadline = "reached its deadline";
 inline constexpr std::string_view kTooLateForDeadline = "could not start in time to be over by its deadline";
 /// End of the reason of a job that may still run on its node, which does not answer any more.
 inline constexpr std::string_view kMayGoOn = "the job may go on there";
-/// Start of a supervisor's report about a process of a job that has not ended long after SIGKILL.
-inline constexpr std::string_view kStuckProcess = "process ";
 
 }  // namespace divvy

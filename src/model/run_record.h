@@ -46,7 +46,7 @@ struct RunRecord {
   Time ended = kNoTime;              // When the last of its processes had gone. Set only with `exit`.
   bool was_cut_off = false;          // The node's lease stopped it. Set only with `exit`.
   std::int64_t refused_devices = 0;  // How often it was denied a device, if that is counted. Set only with `exit`.
-  std::string delay;                 // Why its start or its end is delayed. Set only in reports.
+  std::string delay;                 // Why its start is delayed. Set only in reports, before there is a process.
   bool is_supervisor_alive = false;  // Derived from the lock by ScanRunDirectory; never written.
 
   /// True for a node's part of a gang that waits for the signal to start: its process exists, but has not run any code

@@ -238,6 +238,15 @@ bool IsGpuOfModel(std::string_view configured, const GpuFacts& gpu) {
   return part > 0.85 && part < 1.1 && MatchesGpuType(TermsOf(configured.substr(0, end)), gpu.model);
 }
 
+std::string ModelProblem(std::string_view configured, const GpuFacts& gpu) {
+  const std::string shown(configured);
+  if (!IsGpuOfModel(configured, gpu)) return "has GPUs of model " + gpu.model + ", not " + shown;
+  if (MatchesGpuType(configured, gpu.model)) return "";
+  return "has GPUs of model " + gpu.model + ", which --gpu-type " + shown +
+         " does not match, so jobs with it never start there; write gpu_model = \"" + gpu.model +
+         "\" or let jobs request a shorter name";
+}
+
 std::map<std::string, Provisioner::Spending> TeamSpending(const TeamRegistry& teams, const Provisioner& provisioner,
                                                           Time now) {
   std::map<std::string, Provisioner::Spending> spending;

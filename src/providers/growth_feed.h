@@ -27,6 +27,10 @@ std::shared_ptr<const Scheduler> OfferedNodes(const std::vector<Provider>& provi
 /// GPU's name, so "V100-16GB" is a "Tesla V100-SXM2-16GB" (see MatchesGpuType). A size at its end may be missing in
 /// that name; then the GPU's memory must be about that size.
 bool IsGpuOfModel(std::string_view configured, const GpuFacts& gpu);
+/// Returns what is wrong with the GPUs of a new node whose shape has `configured` as its `gpu_model`; empty: nothing.
+/// Also if they are of this model but `--gpu-type` with it does not match them: then jobs with it are accepted because
+/// of the shape, and never start on its nodes.
+std::string ModelProblem(std::string_view configured, const GpuFacts& gpu);
 
 /// Returns what nodes of providers cost for the jobs of each team and of the teams below it, by the team's name.
 /// Contains all teams that have a limit on cost or have caused some.

@@ -114,6 +114,21 @@ TEST(GrowthFeed, AModelIsRecognizedByThePiecesOfItsName) {
   EXPECT_FALSE(is_one("T4-16GB", "Tesla P4", 16));
 }
 
+// Such a job would be accepted because of the shape, and would not start on its nodes.
+TEST(GrowthFeed, AModelThatNoGpuTypeMatchesOnTheNodeIsAProblem) {
+  const auto problem = [](const char* configured, const char* model) {
+    GpuFacts gpu;
+    gpu.model = model;
+    return ModelProblem(configured, gpu);
+  };
+  EXPECT_EQ(problem("H100-80GB", "NVIDIA H100 80GB HBM3"), "");
+  EXPECT_EQ(problem("V100-SXM2-16GB", "Tesla V100-SXM2-16GB"), "");
+  EXPECT_EQ(problem("V100-32GB", "Tesla V100-SXM2-16GB"), "has GPUs of model Tesla V100-SXM2-16GB, not V100-32GB");
+  EXPECT_EQ(problem("V100-16GB", "Tesla V100-SXM2-16GB"),
+            "has GPUs of model Tesla V100-SXM2-16GB, which --gpu-type V100-16GB does not match, so jobs with it never "
+            "start there; write gpu_model = \"Tesla V100-SXM2-16GB\" or let jobs request a shorter name");
+}
+
 TEST(GrowthFeed, RequestsTheNodesOfAGangAsOneSet) {
   Growing world(Cloud(8));
   world.SubmitGang(2, 8);

@@ -17,6 +17,18 @@ std::optional<Time> TimeOf(std::string_view text) {
   return count ? std::optional(Time(Duration(*count))) : std::nullopt;
 }
 
+template <typename Node>
+Money Cost(const Node& node, Time from, Time until) {
+  const auto billed = [&node](Time time) {
+    const Duration stay = std::max(time - node.requested, Duration(0));
+    const Duration period = node.billing_period;
+    if (period <= Duration(0)) return stay;
+    return std::max<std::int64_t>(1, (stay + period - Duration(1)) / period) * period;
+  };
+  const Duration before = from <= node.requested ? Duration(0) : billed(from);
+  return CostOf(node.hourly, std::max(billed(std::min(until, node.gone)) - before, Duration(0)));
+}
+
 }  // namespace
 
 std::string_view Name(NodeState state) { return kNames[static_cast<std::size_t>(state)]; }
@@ -116,15 +128,8 @@ std::optional<NodeRequest> ParseRequest(std::string_view token, std::string_view
   return request;
 }
 
-Money CostBetween(const NodeRequest& request, Time from, Time until) {
-  const auto billed = [&request](Time time) {
-    const Duration stay = std::max(time - request.requested, Duration(0));
-    const Duration period = request.billing_period;
-    if (period <= Duration(0)) return stay;
-    return std::max<std::int64_t>(1, (stay + period - Duration(1)) / period) * period;
-  };
-  const Duration before = from <= request.requested ? Duration(0) : billed(from);
-  return CostOf(request.hourly, std::max(billed(std::min(until, request.gone)) - before, Duration(0)));
-}
+Money CostBetween(const NodeRequest& request, Time from, Time until) { return Cost(request, from, until); }
+
+Money CostBetween(const PricedNode& node, Time from, Time until) { return Cost(node, from, until); }
 
 }  // namespace divvy::providers

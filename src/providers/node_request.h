@@ -61,8 +61,20 @@ std::string FormatRequest(const NodeRequest& request);
 /// Parses the text of a row. Returns nullopt if it is not valid. Unknown keys are ignored.
 std::optional<NodeRequest> ParseRequest(std::string_view token, std::string_view text);
 
+/// What a report about money needs of a node.
+struct PricedNode {
+  std::string node;
+  int gpus = 0;
+  int cpus = 0;  // 0: unknown.
+  Money hourly;
+  Duration billing_period{0};
+  Time requested = kNoTime;
+  Time gone = kNever;
+};
+
 /// Returns what the node costs from `from` until `until` or until it is gone, if it exists. Each billing period since
 /// the request counts as a whole.
 Money CostBetween(const NodeRequest& request, Time from, Time until);
+Money CostBetween(const PricedNode& node, Time from, Time until);
 
 }  // namespace divvy::providers

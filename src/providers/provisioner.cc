@@ -96,6 +96,11 @@ bool Provisioner::LoadSetting(std::string_view key, std::string_view text) {
   if (key.starts_with(kRequestPrefix)) {
     auto request = ParseRequest(key.substr(kRequestPrefix.size()), text);
     if (!request) return true;
+    // Rows of earlier releases have no cores.
+    if (const Provider* provider = FindProvider(request->provider); provider != nullptr && request->cpus == 0) {
+      const auto shape = std::ranges::find(provider->shapes, request->shape, &NodeShape::name);
+      if (shape != provider->shapes.end()) request->cpus = shape->cpus;
+    }
     // A provider that is no longer configured cannot be called, but its nodes still count and are shown.
     states_[request->provider];
     watches_[request->token];
@@ -263,7 +268,7 @@ void Provisioner::OnJoined(std::string_view node, const std::string& problem, Ti
   NodeRequest& request = *Find(found->token);
   State& state = StateOf(request.provider);
   if (!problem.empty()) {
-    state.last_error = problem.substr(0, kLongestError);
+    state.last_error = OneLine(problem).substr(0, kLongestError);
     state.last_error_at = now;
   } else {
     state.failures = 0;
@@ -743,11 +748,16 @@ Provisioner::View Provisioner::ViewOf(std::string_view provider, Time now) const
   return view;
 }
 
-std::vector<NodeRequest> Provisioner::NodesSince(Time since) const {
-  std::vector<NodeRequest> nodes;
-  for (auto it = past_.lower_bound({since, ""}); it != past_.end(); ++it) nodes.push_back(it->second);
+std::vector<PricedNode> Provisioner::NodesBetween(Time since, Time until) const {
+  std::vector<PricedNode> nodes;
+  const auto add = [&](const NodeRequest& request) {
+    if (request.requested >= until) return;
+    nodes.push_back({request.node, request.gpus, request.cpus, request.hourly, request.billing_period,
+                     request.requested, request.gone});
+  };
+  for (auto it = past_.lower_bound({since, ""}); it != past_.end(); ++it) add(it->second);
   for (const auto& [token, request] : requests_) {
-    if (!request.instance.empty()) nodes.push_back(request);
+    if (!request.instance.empty()) add(request);
   }
   return nodes;
 }

@@ -156,9 +156,9 @@ class Provisioner {
   const std::vector<Provider>& providers() const { return providers_; }
   const std::map<std::string, NodeRequest, std::less<>>& requests() const { return requests_; }
   const NodeRequest* FindNode(std::string_view node) const;
-  /// Returns the nodes that exist, or existed after `since`, as far as their cost is kept. A name may occur several
-  /// times, but only one node has it at a time. Cost: linear in the nodes.
-  std::vector<NodeRequest> NodesSince(Time since) const;
+  /// Returns the nodes that existed between `since` and `until`, as far as their cost is kept. A name may occur several
+  /// times, but only one node has it at a time. Cost: linear in the nodes since `since`.
+  std::vector<PricedNode> NodesBetween(Time since, Time until) const;
   ProviderMode ModeOf(std::string_view provider) const;
   struct View {
     int nodes = 0;

@@ -674,25 +674,67 @@ TEST(Provisioner, KeepsWhatNodesCostThatAreGone) {
   const Time began = world.now;
   ASSERT_TRUE(world.Request(1, "vision"));
   for (int i = 0; i < 60; ++i, world.now += 1min) world.Turn();
-  ASSERT_EQ(world.provisioner->NodesSince(began).size(), 1u);
-  EXPECT_EQ(world.provisioner->NodesSince(began).front().gone, kNever);
+  const auto nodes_since = [&](Time since) { return world.provisioner->NodesBetween(since, kNever); };
+  const auto rows = [&] {
+    return std::ranges::count_if(world.store, [](const auto& row) { return row.first.starts_with(kPastPrefix); });
+  };
+  ASSERT_EQ(nodes_since(began).size(), 1u);
+  EXPECT_EQ(nodes_since(began).front().gone, kNever);
+  EXPECT_TRUE(world.provisioner->NodesBetween(began - 1h, began).empty());
   world.Settle();
   ASSERT_TRUE(world.provisioner->requests().empty());
   world.Restart();
-  const std::vector<NodeRequest> nodes = world.provisioner->NodesSince(began);
+  const std::vector<PricedNode> nodes = nodes_since(began);
   ASSERT_EQ(nodes.size(), 1u);
   EXPECT_EQ(nodes.front().node, "cloud-1");
-  EXPECT_EQ(nodes.front().team, "vision");
+  EXPECT_EQ(nodes.front().cpus, 64);
   EXPECT_EQ(nodes.front().requested, began);
   EXPECT_NEAR(CostBetween(nodes.front(), began, kNever).units(), 24, 2);
-  EXPECT_TRUE(world.provisioner->NodesSince(nodes.front().gone + 1s).empty());
+  EXPECT_TRUE(nodes_since(nodes.front().gone + 1s).empty());
+  EXPECT_EQ(rows(), 1);
   // The rows of older nodes are removed when another node goes.
   world.now += Provisioner::kPastKept;
   ASSERT_TRUE(world.Request(1, "vision"));
   for (int i = 0; i < 60; ++i, world.now += 1min) world.Turn();
   world.Settle();
   world.Restart();
-  EXPECT_EQ(world.provisioner->NodesSince(began).size(), 1u);
+  EXPECT_EQ(nodes_since(began).size(), 1u);
+  EXPECT_EQ(rows(), 1) << "the other one has left the store too";
+}
+
+TEST(Provisioner, KeepsWhatTheLatestNodesCostAndNoMore) {
+  ProvisionerWorld world(1);
+  world.faults.are_on = false;
+  NodeRequest past;
+  past.node = "cloud-0";
+  past.provider = "cloud";
+  past.state = NodeState::kDestroying;
+  const Time first = world.now - 24h;
+  for (std::size_t i = 0; i < Provisioner::kMostPast; ++i) {
+    past.requested = past.gone = first + std::chrono::seconds(i);
+    world.store[std::string(kPastPrefix) + "p" + std::to_string(i)] = FormatRequest(past);
+  }
+  world.Restart();
+  ASSERT_EQ(world.provisioner->NodesBetween(kNoTime, kNever).size(), Provisioner::kMostPast);
+  ASSERT_TRUE(world.Request());
+  world.Run(2min);
+  world.Settle();
+  world.Restart();
+  const std::vector<PricedNode> nodes = world.provisioner->NodesBetween(kNoTime, kNever);
+  EXPECT_EQ(nodes.size(), Provisioner::kMostPast);
+  EXPECT_EQ(nodes.front().requested, first + 1s) << "the oldest one is dropped";
+  EXPECT_FALSE(world.store.contains(std::string(kPastPrefix) + "p0")) << "and has left the store";
+}
+
+TEST(Provisioner, ARowWithoutCoresHasThoseOfItsShape) {
+  NodeRequest old;
+  old.token = "00ff";
+  old.node = "cloud-1";
+  old.provider = "cloud";
+  old.shape = "big";
+  Provisioner provisioner({OneProvider()});
+  ASSERT_TRUE(provisioner.LoadSetting(std::string(kRequestPrefix) + old.token, FormatRequest(old)));
+  EXPECT_EQ(provisioner.FindNode("cloud-1")->cpus, 64);
 }
 
 TEST(NodeRequest, RoundTripsAndSkipsWhatIsUnreadable) {

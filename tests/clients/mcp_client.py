@@ -119,6 +119,8 @@ def listen():
         up = ["divvy", "up", "--quiet", "--emulate", "8xH100-80GB", "--listen", f"127.0.0.1:{port}"]
         if subprocess.run(up).returncode == 0:
             break
+    else:
+        raise RuntimeError("the daemon does not start on any of five ports")
     line = subprocess.run(["divvy", "token", "create"], check=True, text=True, stdout=subprocess.PIPE).stdout
     pathlib.Path("divvy.pem").write_text(ssl.get_server_certificate(("127.0.0.1", port)))
     os.environ["SSL_CERT_FILE"] = os.environ["NODE_EXTRA_CA_CERTS"] = os.path.abspath("divvy.pem")

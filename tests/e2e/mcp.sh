@@ -9,7 +9,7 @@ full=$(divvy submit --quiet --gpus 2 --name full -- sleep 1000)
 wait_for "a full server" state_is "$full" running
 waiting=$(divvy submit --quiet --gpus 1 --name waits -- true)
 cat >talk.py <<'P'
-import json, subprocess, sys
+import json, subprocess, sys, time
 
 
 class Server:
@@ -82,8 +82,9 @@ changer = Server("--allow", "submit,cancel")
 assert {"submit", "cancel"} <= changer.tools()
 flood = "for i in $(seq 20000); do echo line $i; done; printf '\\033[31mred\\r\\n'; sleep 1000"
 job = changer.call("submit", command=["sh", "-c", flood], name="flood", options=["--env=A=b"])["id"]
+end = time.monotonic() + 60
 while "\\x1b[31mred" not in (log := changer.call("logs", fails=None, job=str(job), lines=500)):
-    pass  # Neither is there a file before the job has begun.
+    assert time.monotonic() < end, log[-1000:]  # Neither is there a file before the job has begun.
 assert log.endswith("line 20000\n\\x1b[31mred\\x0d\n"), log[-100:]
 assert changer.call("logs", job=str(job), lines=2).startswith("line 20000\n")
 assert changer.call("cancel", jobs=[str(job), waiting], reason="tested")["results"][0]["is_done"]
@@ -107,7 +108,7 @@ umask 077
 divvy token create >user.token 2>/dev/null
 divvy token create --role viewer >viewer.token 2>/dev/null
 cat >agent.py <<'P'
-import http.client, json, re, signal, os, ssl, subprocess, sys
+import http.client, json, os, pwd, re, signal, ssl, subprocess, sys, time
 
 port, pid = int(sys.argv[1]), int(sys.argv[2])
 trusted = ssl.create_default_context(cadata=ssl.get_server_certificate(("127.0.0.1", port)))
@@ -147,9 +148,15 @@ class Agent:
 
 
 listing = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
-for headers in ({}, {"Authorization": "Bearer 00000000." + 64 * "0"}, {"Cookie": f"__Host-divvy-{port}=x", "Divvy-Page": "x"}):
+# The last one claims to be the web page, which is not served here.
+for headers, expected in (
+    ({}, 401),
+    ({"Authorization": "Bearer 00000000." + 64 * "0"}, 401),
+    ({"Cookie": f"__Host-divvy-{port}=x"}, 401),
+    ({"Cookie": f"__Host-divvy-{port}=x", "Divvy-Page": "x"}, 403),
+):
     status, text = Agent(headers).send(listing)
-    assert status in (401, 403), (status, text)
+    assert status == expected, (headers, status, text)
 
 reader = Agent(bearer("user.token"))
 assert reader.ask("initialize", protocolVersion="2025-06-18", capabilities={})["protocolVersion"] == "2025-06-18"
@@ -171,11 +178,23 @@ assert "is read-only" in viewer.call("submit", fails=True, command=["true"])
 assert "jobs" in viewer.call("queue") or viewer.call("queue") == {}
 
 changer = Agent(bearer("user.token"), "?allow=submit,cancel")
+
+
+def read_until(words, job):
+    end = time.monotonic() + 60
+    while words not in (log := changer.call("logs", fails=None, job=job, lines=500)):
+        assert time.monotonic() < end, log[-1000:]
+    return log
+
+
 assert "1 GPU" in changer.call("preview_submit", command=["true"], gpus="1")["would_submit"]["summary"]
-flood = 'echo "home $HOME in $PWD"; for i in $(seq 20000); do echo line $i; done; sleep 1000'
+home = pwd.getpwuid(os.getuid()).pw_dir
+short = str(changer.call("submit", command=["sh", "-c", 'echo "home $HOME in $PWD"'])["id"])
+log = read_until("home ", short)
+assert log in {f"home {home} in {home}\n", f"home {home} in {os.path.realpath(home)}\n"}, log
+flood = "for i in $(seq 20000); do echo line $i; done; sleep 1000"
 job = str(changer.call("submit", command=["sh", "-c", flood], name="flood", gpus="1")["id"])
-while "line 20000" not in (log := changer.call("logs", fails=None, job=job, lines=500)):
-    pass
+log = read_until("line 20000\n", job)
 assert log.endswith("line 20000\n") and len(log) < 32768, log[-100:]
 os.kill(pid, signal.SIGKILL)
 subprocess.run(["divvy", "up", "--quiet", "--emulate", "2xH100-80GB", "--listen", f"127.0.0.1:{port}"], check=True)

@@ -134,6 +134,11 @@ WAIT_S=90 wait_for "the return of idle nodes" nothing_left
 # The cost of the nodes is known also now that they are gone, and jobs have their part of it.
 reported=$(divvy report usage --by job --json)
 grep -Eq '"nodes_cost":0?\.?[0-9]*[1-9]' <<<"$reported" || fail "the report has no cost: $reported"
+python3 -c '
+import json, sys
+rows = json.load(sys.stdin)["rows"]
+sys.exit(0 if any(row.get("job") and (row.get("nodes_share") or 0) > 0 for row in rows) else 1)
+' <<<"$reported" || fail "no job has a part of a node: $reported"
 divvy report usage --by user | grep -q 'NODE COST' || fail "the report says: $(divvy report usage --by user)"
 divvy report usage --by user | tr '\n' ' ' | grep -Eq 'Nodes of providers cost [0-9.]+, of which +[0-9.]+ +belong to no +job' ||
   fail "the report says: $(divvy report usage --by user)"

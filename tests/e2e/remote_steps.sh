@@ -119,6 +119,12 @@ expect "n2 arbitrary 1,2 n1 arbitrary 1,2 n2 arbitrary 1,2" "$(srun --jobid="$ga
 expect "n2" "$(srun --jobid="$gang" --overlap -l -n1 sh -c 'echo $SLURMD_NODENAME' </dev/null | where)" "its first task"
 expect "n1 n2" "$(srun --jobid="$gang" --overlap -l -m arbitrary -w n1,n2 sh -c 'echo $SLURMD_NODENAME' </dev/null | where)" \
   "a step as -w lists it"
+expect "n2 n1 n2" "$(srun --jobid="$gang" --overlap -l -m cyclic sh -c 'echo $SLURMD_NODENAME' </dev/null | where)" \
+  "the file wins over -m"
+printf 'n2\nn1,n9\n' >more
+expect "n2 n1" "$(SLURM_HOSTFILE=$PWD/more srun --jobid="$gang" --overlap -l -n2 sh -c 'echo $SLURMD_NODENAME' </dev/null | where)" \
+  "hosts of no task, which the job does not have"
+SLURM_HOSTFILE=$PWD/none srun -n1 true : -n1 true </dev/null 2>told || fail "several components read the file: $(cat told)"
 srun --jobid="$gang" --overlap -n4 true </dev/null 2>told && fail "more tasks than hosts" || true
 grep -q "4 tasks need 4 entries in the list of hosts, which has 3" told || fail "more tasks than hosts: $(cat told)"
 expect "n2 n1 n2" "$(srun -l sh -c 'echo $SLURMD_NODENAME' </dev/null | where)" "a job as the file lists it"

@@ -60,10 +60,11 @@ std::string UsageNote(const wire::UsageReport& report) {
     note += ", " + kForPeople.Share(report.gpu_hours / report.capacity_gpu_hours) + " of the " +
             kForPeople.Hours(report.capacity_gpu_hours) + " that the current GPUs provided";
   }
-  if (report.nodes_cost)
-    note += ". Nodes of providers cost " + Fixed(*report.nodes_cost, 2) + ", of which " +
-            Fixed(report.unused_nodes_cost.value_or(0), 2) +
-            " belong to no job. NODE COST: the jobs' part, by their GPUs";
+  if (report.nodes_cost) {
+    note += ". Nodes of providers cost " + Fixed(*report.nodes_cost, 2);
+    if (report.unused_nodes_cost) note += ", of which " + Fixed(*report.unused_nodes_cost, 2) + " belong to no job";
+    note += ". NODE COST: the jobs' part, by their GPUs";
+  }
   if (report.by == "job")
     return note + ". OF FAILED: GPU-hours of runs that failed, timed out or were lost; the largest come first." +
            CutNote(report);

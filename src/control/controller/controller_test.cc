@@ -139,20 +139,6 @@ TEST(Controller, CancellingAnArrayEndsWaitingElementsAndStopsRunningOnes) {
   EXPECT_TRUE(world.controller_.live().empty());
 }
 
-TEST(Controller, AProcessThatSurvivesSigkillIsNamedBesideTheReasonOfTheStop) {
-  World world(2);
-  const JobId runs = world.Submit(1), starts = world.Submit(1);
-  world.Turn();
-  world.controller_.OnStarted(runs, 1, world.now_);
-  for (const JobId job : {runs, starts}) {
-    ASSERT_TRUE(world.controller_.Cancel(job, 0, Duration(-1), "too slow", world.ada_, world.now_));
-  }
-  for (int i = 0; i < 2; ++i) world.controller_.OnDelayed(runs, 1, "process 7 has not ended");
-  world.controller_.OnDelayed(starts, 1, "waits up to 10 s for directory '/d'");
-  EXPECT_EQ(world.controller_.Find(runs)->reason, "too slow; process 7 has not ended");
-  EXPECT_EQ(world.controller_.Find(starts)->reason, "too slow") << "a late report of a delayed start";
-}
-
 // The record of a job that has just ended, as stored.
 JobRecord EndedRecord(const Effects& effects, JobId job) {
   for (const JobRecord& record : effects.finished) {

@@ -65,12 +65,13 @@ class Shared {
   }
 
   /// Submits an array of trials with one GPU each.
-  JobId SubmitSweep(const sweep::SweepRule& rule, std::uint32_t trials, int cpus = 1) {
+  JobId SubmitSweep(const sweep::SweepRule& rule, std::uint32_t trials, int cpus = 1, std::int64_t memory_gib = 0) {
     JobSpec spec;
     spec.command = {"train", "{lr}"};
     spec.name = "search";
     spec.request.gpus = 1;
     spec.request.cpus = cpus;
+    if (memory_gib > 0) spec.request.memory = Bytes(memory_gib * kGibibyte);
     spec.parameters = {{"lr", std::vector<std::string>(trials, "0.1"), 0}};
     spec.labels[std::string(sweep::kRuleLabel)] = sweep::FormatRule(rule);
     const auto result = controller_->Submit(std::move(spec), trials, ada_, now, World::NoHistory());
@@ -330,6 +331,25 @@ TEST(TimeSharing, AJobWhoseCopiesAreFastIsParkedAgainSoon) {
   EXPECT_TRUE(world.Runs(second));
 }
 
+TEST(TimeSharing, AfterARestartTheTimeOfTheReturnStandsForThatOfThePark) {
+  Shared world(1);
+  const JobId lengthy = world.SubmitPastItsTrial();
+  const JobId first = world.Submit();
+  world.Settle();
+  world.Restart();
+  world.Settle();
+  ASSERT_TRUE(world.IsAway(lengthy));
+  world.End(first);
+  world.Turn();
+  world.Pass(1s);  // The return takes 1 s.
+  ASSERT_TRUE(world.Runs(lengthy));
+  const JobId second = world.Submit();
+  world.Pass(11s);
+  EXPECT_FALSE(world.Runs(second));
+  world.Pass(1s);
+  EXPECT_TRUE(world.Runs(second));
+}
+
 TEST(TimeSharing, AutomaticIsOnOnlyWhereParkingIsKnownToWork) {
   Policy policy = Sharing();
   policy.time_sharing.mode = TimeSharingMode::kAuto;
@@ -581,6 +601,25 @@ TEST(TimeSharing, AParkedJobIsCancelled) {
   EXPECT_EQ(world.controller().scheduler().memory_claimed(), Bytes(0)) << "its host memory is free";
 }
 
+TEST(TimeSharing, AParkedJobThatIsBeingStoppedKeepsTheReasonForThatWhenOthersTakeItsGpu) {
+  Shared world(1);
+  const JobId lengthy = world.SubmitPastItsTrial();
+  const JobId first = world.Submit();
+  world.Settle();
+  ASSERT_TRUE(world.IsAway(lengthy));
+  Caller ada;
+  ada.user = {1000, 1000, "ada"};
+  ASSERT_TRUE(world.controller().Cancel(lengthy, 0, Duration(-1), "", ada, world.now));
+  world.Turn();
+  const std::string reason = world.Of(lengthy).reason;
+  world.commands.clear();  // Its node has not stopped it yet.
+  world.End(first);
+  const JobId second = world.Submit();
+  world.Turn();
+  EXPECT_EQ(world.Of(second).gpus, GpuSet::Only(0));
+  EXPECT_EQ(world.Of(lengthy).reason, reason);
+}
+
 TEST(TimeSharing, TheNewcomerIsCancelledWhileRoomIsMade) {
   Shared world(1);
   const JobId lengthy = world.SubmitPastItsTrial();
@@ -787,8 +826,8 @@ class ParkedTrials : public ::testing::Test {
     rule.parks_losers = true;
     return rule;
   }
-  void Begin(std::uint32_t trials, const sweep::SweepRule& rule = Rule(), int cpus = 1) {
-    sweep_ = world_.SubmitSweep(rule, trials, cpus);
+  void Begin(std::uint32_t trials, const sweep::SweepRule& rule = Rule(), int cpus = 1, std::int64_t memory_gib = 0) {
+    sweep_ = world_.SubmitSweep(rule, trials, cpus, memory_gib);
     world_.Settle();
   }
   JobId Trial(std::uint32_t ordinal) const { return ElementId(sweep_, ordinal); }
@@ -869,7 +908,18 @@ TEST_F(ParkedTrials, AParkedTrialHoldsNoCpus) {
 }
 
 TEST_F(ParkedTrials, ATrialThatTheHostHasNoRoomForIsStoppedAndStartsAgain) {
-  world_ = Shared(3, WithoutSharing(), 100);
+  world_ = Shared(3, WithoutSharing(), 200);
+  Begin(10, Rule(), 1, 40);
+  Measure(0, 1, 0.1);
+  EXPECT_EQ(world_.Of(Trial(0)).state, JobState::kHeld);
+  EXPECT_EQ(
+      NoteOf(0),
+      "paused at epoch 1 until it is promoted to rung 2 of 3; it is not parked: its GPUs' memory of 80.0 GiB does "
+      "not fit into the host memory: 40.0 GiB are free beside another trial");
+}
+
+TEST_F(ParkedTrials, TheyUseAtMostHalfOfTheHostMemory) {
+  world_ = Shared(3, WithoutSharing(), 300);
   Begin(10);
   Measure(0, 1, 0.1);
   Measure(1, 1, 0.5);
@@ -878,8 +928,8 @@ TEST_F(ParkedTrials, ATrialThatTheHostHasNoRoomForIsStoppedAndStartsAgain) {
   EXPECT_EQ(world_.Of(Trial(1)).state, JobState::kHeld);
   EXPECT_EQ(
       NoteOf(1),
-      "paused at epoch 1 until it is promoted to rung 2 of 3; it is not parked: its GPUs' memory of 80.0 GiB does "
-      "not fit into the host memory: 20.0 GiB are free beside another trial");
+      "paused at epoch 1 until it is promoted to rung 2 of 3; it is not parked: its GPUs' memory of 80.0 GiB exceeds "
+      "what paused trials may use of the host memory: they have 80.0 GiB of 150.0 GiB, half of the node's memory");
 }
 
 TEST_F(ParkedTrials, ATrialThatItsNodeCannotParkIsStoppedAndStartsAgain) {
@@ -942,6 +992,24 @@ TEST_F(ParkedTrials, AFailureToParkThatAKillHidesIsFoundAgain) {
   EXPECT_FALSE(world_.runs.contains(Trial(0)));
 }
 
+TEST_F(ParkedTrials, ATrialThatIsStoppedDuringAKillWasNotParked) {
+  Begin(10);
+  world_.runs.at(Trial(0)).can_park = false;
+  world_.Report(Trial(0));
+  world_.Measure(Trial(0), 1, 0.1);
+  world_.Turn();
+  ASSERT_EQ(world_.Of(Trial(0)).state, JobState::kStopping);
+  const std::string note =
+      "paused at epoch 1 until it is promoted to rung 2 of 3; it is not parked: its node cannot park it";
+  EXPECT_EQ(NoteOf(0), note);
+  world_.Restart();
+  world_.Settle();
+  world_.End(Trial(0), 143);
+  world_.Settle();
+  EXPECT_EQ(world_.Of(Trial(0)).state, JobState::kHeld);
+  EXPECT_EQ(NoteOf(0), note);
+}
+
 TEST_F(ParkedTrials, TheyEndWithTheirSweep) {
   Begin(2);
   Measure(0, 1, 0.1);
@@ -950,6 +1018,58 @@ TEST_F(ParkedTrials, TheyEndWithTheirSweep) {
   EXPECT_TRUE(world_.runs.empty());
   EXPECT_FALSE(world_.controller().live().contains(sweep_));
   EXPECT_EQ(NoteOf(0), "loss 0.1 was never promoted beyond rung 1");
+}
+
+TEST_F(ParkedTrials, ATrialThatReportsTheNextRungBeforeItHasLeftStaysParked) {
+  Begin(10);
+  world_.Measure(Trial(0), 1, 0.1);
+  world_.Measure(Trial(1), 1, 0.5);
+  world_.Measure(Trial(2), 1, 0.9);  // Promotes trial 0, which is still on its GPU.
+  world_.Measure(Trial(0), 3, 0.1);
+  world_.Settle();
+  EXPECT_TRUE(IsAway(0));
+  EXPECT_TRUE(world_.controller().time_sharer().IsSetAside(world_.Of(Trial(0))));
+  EXPECT_EQ(NoteOf(0), "paused at epoch 3 until it is promoted to rung 3 of 3");
+}
+
+TEST_F(ParkedTrials, WithTheModeAutoOnlyTheirSweepParksThemOnRealGpus) {
+  Policy policy = Sharing();
+  policy.time_sharing.mode = TimeSharingMode::kAuto;
+  world_ = Shared(1, policy);
+  world_.controller().SetOwnGpuSource("NVML (driver 550.54)");
+  Begin(1);
+  ASSERT_TRUE(world_.runs.at(Trial(0)).is_parkable);
+  world_.Pass(10h);
+  EXPECT_FALSE(world_.controller().time_sharer().StatusOf(world_.Of(Trial(0)), world_.now));
+  const JobId other = world_.Submit();
+  world_.Pass(1h);
+  EXPECT_TRUE(Runs(0));
+  EXPECT_FALSE(world_.Runs(other));
+}
+
+TEST_F(ParkedTrials, TimeAsideIsNoLossThatTheContractOrTheMetricsCount) {
+  world_ = Shared(1, Sharing());
+  sweep::SweepRule rule = Rule();
+  rule.parallel = 1;
+  Begin(10, rule);
+  world_.Pass(10h);
+  ASSERT_NE(world_.StateOf(Trial(0)).settled_at, kNoTime);
+  world_.Measure(Trial(0), 1, 0.1);
+  world_.Settle();
+  ASSERT_TRUE(IsAway(0));
+  EXPECT_EQ(world_.StateOf(Trial(0)).settled_at, kNoTime);
+  EXPECT_EQ(world_.controller().time_sharer().TotalsAt(world_.now).parked, 0);
+  world_.Pass(1h);
+  Measure(1, 1, 0.5);
+  Measure(2, 1, 0.9);
+  ASSERT_TRUE(Runs(0));
+  const Displacement& state = world_.StateOf(Trial(0));
+  EXPECT_EQ(state.lost, Duration(1h));
+  EXPECT_EQ(state.lost_aside, Duration(1h));
+  EXPECT_EQ(state.lost_settled, Duration(0));
+  const TimeSharingTotals totals = world_.controller().time_sharer().TotalsAt(world_.now);
+  EXPECT_EQ(totals.parks, 0u);
+  EXPECT_EQ(totals.lost, Duration(0));
 }
 
 TEST_F(ParkedTrials, RulesAndTrialsThatCannotBeParkedAreRefused) {
@@ -966,6 +1086,9 @@ TEST_F(ParkedTrials, RulesAndTrialsThatCannotBeParkedAreRefused) {
   EXPECT_EQ(refusal(rule),
             "park_losers parks trials until they are promoted, and type asha stops losers for good; use "
             "--asha-promotion or --hyperband, or in the file type: asha_promotion or hyperband");
+  spec.end_by = Time(500'000h);
+  EXPECT_EQ(refusal(Rule()), "park_losers parks trials, and a job with --deadline is never parked; omit one of them");
+  spec.end_by = kNoTime;
   spec.is_preemptible_set = true;
   EXPECT_NE(refusal(Rule()).find("--no-pause and --preemptible never forbid"), std::string::npos);
   spec.request.gpus = 0;
@@ -978,8 +1101,11 @@ TEST_F(ParkedTrials, RowsOfEarlierReleasesAreRead) {
   state.set_aside = SetAside::kPromoted;
   const std::string text = DisplacementRow(JobId(7), state).second;
   EXPECT_EQ(DisplacementOfRow(text)->set_aside, SetAside::kPromoted);
-  EXPECT_EQ(DisplacementOfRow(text.substr(0, text.rfind(' ')))->set_aside, SetAside::kNo);
-  EXPECT_FALSE(DisplacementOfRow(text.substr(0, text.rfind(' ')) + " 3"));
+  const std::string earlier = text.substr(0, text.rfind(' '));
+  EXPECT_EQ(DisplacementOfRow(earlier)->set_aside, SetAside::kPromoted);
+  const std::string earliest = earlier.substr(0, earlier.rfind(' '));
+  EXPECT_EQ(DisplacementOfRow(earliest)->set_aside, SetAside::kNo);
+  EXPECT_FALSE(DisplacementOfRow(earliest + " 3"));
 }
 
 }  // namespace controller_time_sharing_test

@@ -124,18 +124,13 @@ void RunTracker::Start(const StartDecision& decision, JobId job, Time now) {
 
 void RunTracker::OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node) {
   const auto found = jobs_.live().find(job);
-  if (found == jobs_.live().end() || found->second.attempt != attempt) return;
+  if (found == jobs_.live().end() || found->second.attempt != attempt || found->second.state != JobState::kStarting)
+    return;
   JobRecord& record = found->second;
-  const bool is_stuck = IsActive(record.state) && why.starts_with(kStuckProcess);
-  if ((record.state != JobState::kStarting && !is_stuck) || !IsOn(record, node)) return;
+  if (!IsOn(record, node)) return;
   // The delay is not stored, because the node reports it again after a restart of the controller.
   const std::string where = node.empty() ? "the controller's machine " : "node " + node + " ";
-  Reason reason = record.gang.empty() ? why : where + why;
-  // The reason of the stop becomes that of the end, so it is kept.
-  if (is_stuck && record.stop_intent != StopIntent::kNone) {
-    if (record.reason.find(why) != std::string::npos) return;
-    if (!record.reason.empty()) reason = record.reason + "; " + reason;
-  }
+  const Reason reason = record.gang.empty() ? why : where + why;
   if (std::exchange(record.reason, reason) != reason) effects_.Announce(record);
 }
 

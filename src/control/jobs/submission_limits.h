@@ -28,7 +28,7 @@ class SubmissionLimits {
 
   /// Fails with kLimitExceeded if the queue has no room for this many more jobs.
   Status CheckRoom(std::uint64_t jobs, const Caller& caller) const;
-  /// Bytes of node lists, comments and other texts of one user's live jobs together. Also the limit on their programs.
+  /// Bytes of node lists, comments and other texts that the live jobs of one user may have together.
   static constexpr std::uint64_t kMostTextOfUser = 64 << 20;
   /// Fails with kLimitExceeded if the user's live jobs would have more than kMostTextOfUser, with `changed` (jobs of
   /// one user) instead of their present records. An array counts once more for each waiting element, because an element

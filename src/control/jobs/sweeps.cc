@@ -69,6 +69,8 @@ Result<std::optional<sweep::SweepRule>> Sweeps::RuleOf(const JobSpec& spec, std:
   if (rule.parks_losers && spec.is_preemptible_set && spec.preemptible == Preemptible::kNever)
     return InvalidArgument(
         "park_losers parks trials, which --no-pause and --preemptible never forbid; omit one of them");
+  if (rule.parks_losers && spec.end_by != kNoTime)
+    return InvalidArgument("park_losers parks trials, and a job with --deadline is never parked; omit one of them");
   return std::optional(std::move(rule));
 }
 
@@ -408,7 +410,9 @@ void Sweeps::Restore(const FindOutcome& outcome) {
       const JobRecord& record = jobs_.live().at(id);
       if (!IsActive(record.state)) continue;
       restored_.push_back(id);
-      if (sweep.rule.parks_losers && sweep.halving.phase(record.array_ordinal) == Phase::kPaused)
+      // One that is being stopped already waits in the queue when its run has ended.
+      const bool is_parked = record.stop_intent == StopIntent::kNone || time_sharer_.IsSetAside(record);
+      if (is_parked && sweep.rule.parks_losers && sweep.halving.phase(record.array_ordinal) == Phase::kPaused)
         sweep.parked.insert(record.array_ordinal);
     }
     // For trials that had ended before the restart, decides again what follows for other trials; that may not have been

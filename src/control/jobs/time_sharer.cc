@@ -47,14 +47,20 @@ Duration CopyTime(Bytes content, const time_sharing::Options& options) {
 /// Returns how long the last park and return of a job took together; 0 if it was not parked yet. At most as long as the
 /// rule assumes, because the node may have done other work meanwhile.
 Duration MeasuredCopies(const Displacement& state, const time_sharing::Options& options) {
+  const Duration park = state.park_time > Duration(0) ? state.park_time : state.return_time;
   const Duration back = state.return_time > Duration(0) ? state.return_time : state.park_time;
-  return std::min(state.park_time + back, options.park + options.wake);
+  return std::min(park + back, options.park + options.wake);
 }
 
 /// Returns how long a job that has returned runs at least.
 Duration LeastRun(const Displacement& state, const time_sharing::Options& options) {
   const Duration copies = MeasuredCopies(state, options);
   return copies > Duration(0) ? std::min(options.min_run, kRunsPerCopy * copies) : options.min_run;
+}
+
+void EndSetAside(Displacement& state, Time now) {
+  if (std::exchange(state.set_aside, SetAside::kNo) == SetAside::kNo) return;
+  state.lost_aside += std::max(now - state.displaced_at, Duration(0));
 }
 
 /// A settled job is displaced only if its budget is at least this.
@@ -119,7 +125,7 @@ Time TimeSharer::ReturnsBy(const JobRecord& record, Time now) const {
 std::optional<TimeSharingStatus> TimeSharer::StatusOf(const JobRecord& record, Time now) const {
   const Displacement* state = Find(record);
   if (state == nullptr || record.state != JobState::kRunning) return std::nullopt;
-  if (!feed_.policy().time_sharing.is_on() && !state->is_displaced()) return std::nullopt;
+  if (!IsOnFor(IndexOfNode(nodes_, record)) && !state->is_displaced()) return std::nullopt;
   const time_sharing::JobView view = ViewOf(record, *state, now);
   TimeSharingStatus status;
   status.stage = view.is_settled                          ? TimeSharingStage::kSettled
@@ -143,7 +149,8 @@ TimeSharingTotals TimeSharer::TotalsAt(Time now) const {
   for (const auto& [job, state] : members_) {
     const JobRecord* record = jobs_.Find(job);
     const std::optional<TimeSharingStatus> status = record == nullptr ? std::nullopt : StatusOf(*record, now);
-    if (!status) continue;
+    const bool is_of_sweep = state.is_displaced() && !state.by.is_set();
+    if (!status || is_of_sweep) continue;
     if (status->is_displaced) ++totals.parked;
     else if (status->stage == TimeSharingStage::kTrial) ++totals.on_trial;
     else ++totals.past_trial;
@@ -226,8 +233,10 @@ bool TimeSharer::NoteStart(JobRecord& record, Time now) {
     const auto live = jobs_.live().find(job);
     const bool is_away = state.presence == Presence::kAway && state.set_aside == SetAside::kNo;
     if (!is_away || live == jobs_.live().end()) continue;
-    const bool is_cause = state.by == record.id || state.by == record.array;
-    const bool takes_over = live->second.node == record.node && !(state.gpus & record.gpus).empty();
+    const bool is_cause = state.by.is_set() && (state.by == record.id || state.by == record.array);
+    // One that is being stopped keeps the reason for that.
+    const bool is_steady = live->second.state == JobState::kRunning && live->second.stop_intent == StopIntent::kNone;
+    const bool takes_over = is_steady && live->second.node == record.node && !(state.gpus & record.gpus).empty();
     if (!is_cause && !takes_over) continue;
     parked += (parked.empty() ? "" : ", ") + TextOf(job);
     if (is_cause) continue;
@@ -235,9 +244,8 @@ bool TimeSharer::NoteStart(JobRecord& record, Time now) {
     SetReason(live->second, state, "parked for " + TextOf(record.id), now);
   }
   if (!parked.empty()) record.reason = record.start_reason += "; parked for it: " + parked;
-  const bool is_shared = feed_.policy().time_sharing.is_on() && IsOnFor(IndexOfNode(nodes_, record));
   const bool may_set_aside = may_set_aside_ && may_set_aside_(record);
-  if ((!is_shared && !may_set_aside) || !IsParkable(record)) return false;
+  if ((!IsOnFor(IndexOfNode(nodes_, record)) && !may_set_aside) || !IsParkable(record)) return false;
   Displacement state;
   state.attempt = record.attempt;
   state.gpus = record.gpus;
@@ -314,8 +322,10 @@ void TimeSharer::Settle(std::vector<Member>& members, Time now) {
   std::vector<Member*> order;
   for (Member& one : members) order.push_back(&one);
   // The job that has lost most goes first once it has lost too much.
-  std::ranges::stable_sort(
-      order, {}, [&](const Member* one) { return one->view.lost > rule.patience ? -one->view.lost : Duration(0); });
+  std::ranges::stable_sort(order, {}, [&](const Member* one) {
+    const Duration lost = one->view.lost - one->state.lost_aside;
+    return lost > rule.patience ? -lost : Duration(0);
+  });
   for (Member* one : order) {
     if (one->view.is_settled || one->is_set_aside() || room_of(*one) < one->gpus()) continue;
     if (one->is_on_trial(rule)) {
@@ -447,9 +457,10 @@ bool TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, GpuSet op
   for (const Member& one : members) {
     if (one.record.node != owner.record.node) continue;
     if (!one.record.gpus.empty()) park = std::max(park, CopyTime(ContentOf(one.record, one.state), rule));
-    if (one.state.presence == Presence::kLeaving && one.state.by == owner.record.id) leaving |= one.record.gpus;
+    const bool leaves_for_it = one.state.by == owner.record.id || one.is_set_aside();
+    if (one.state.presence == Presence::kLeaving && leaves_for_it) leaving |= one.record.gpus & suitable;
   }
-  GpuSet then = open | (leaving & suitable);
+  GpuSet then = open | leaving;
   if (PlaceFor(owner, then)) return !leaving.empty();
   const Duration left =
       time_sharing::BudgetLeft(owner.view, rule) - park - CopyTime(ContentOf(owner.record, owner.state), rule);
@@ -461,6 +472,7 @@ bool TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, GpuSet op
   const auto frees = [&](const Member* one) { return (one->record.gpus & suitable).size(); };
   std::vector<Member*> victims;
   for (Member& one : members) {
+    if (!IsOnFor(IndexOfNode(nodes_, one.record))) continue;  // A trial that only its sweep may park.
     if (one.record.node != owner.record.node || one.view.is_settled || frees(&one) == 0 || !MayLeave(one, now))
       continue;
     const Time rested = one.state.here_since + LeastRun(one.state, rule);
@@ -518,7 +530,8 @@ void TimeSharer::Offer(const std::vector<Member>& members, Time now) {
   });
   if (is_unknown) return scheduler_.SetParkCandidates({});
   for (const Member& one : members) {
-    if (!feed_.policy().time_sharing.is_on() || one.record.is_foreground || one.record.wants_pty) continue;
+    const bool is_on = IsOnFor(IndexOfNode(nodes_, one.record));
+    if (!is_on || one.record.is_foreground || one.record.wants_pty) continue;
     if (one.state.rests_until != kNoTime) WakeBy(one.state.rests_until, now);
     if (!MayLeave(one, now)) continue;
     Time from = one.state.here_since + LeastRun(one.state, rule);
@@ -549,6 +562,11 @@ Status TimeSharer::SetAsideUntilPromoted(JobRecord& record, Time now) {
   if (Find(record) == nullptr) return FailedPrecondition("it did not start as a job that can be parked");
   Displacement& state = at->second;
   const bool is_steady = record.state == JobState::kRunning && record.stop_intent == StopIntent::kNone;
+  if (is_steady && state.set_aside == SetAside::kPromoted) {  // It was promoted, and has not returned yet.
+    state.set_aside = SetAside::kUntilPromoted;
+    Keep(record, state);
+    return {};
+  }
   if (!is_steady || state.presence != Presence::kHere)
     return FailedPrecondition("it was not running on its GPUs at that moment");
   if (state.has_report && !state.can_park)
@@ -560,7 +578,21 @@ Status TimeSharer::SetAsideUntilPromoted(JobRecord& record, Time now) {
   if (content > room)
     return FailedPrecondition("its GPUs' memory of " + CompactSize(content) + " does not fit into the host memory: " +
                               CompactSize(std::max(room, Bytes(0))) + " are free beside another trial");
+  // Others need host memory, too: for their jobs, and to be parked.
+  const Bytes most = Bytes(node.capacity.memory.count() / 2);
+  Bytes taken{0};
+  for (const auto& [job, other] : members_) {
+    const JobRecord* of = jobs_.Find(job);
+    if (of != nullptr && of->node == record.node && other.set_aside != SetAside::kNo) taken += ContentOf(*of, other);
+  }
+  if (taken + content > most)
+    return FailedPrecondition("its GPUs' memory of " + CompactSize(content) +
+                              " exceeds what paused trials may use of the host memory: they have " +
+                              CompactSize(taken) + " of " + CompactSize(most) + ", half of the node's memory");
   state.by = JobId();
+  // Others may settle in its place, and its sweep owes it nothing: it settles again when it has returned.
+  state.settled_at = kNoTime;
+  state.lost_settled = Duration(0);
   state.set_aside = SetAside::kUntilPromoted;
   state.failure.clear();
   scheduler_.SetDisplaced(record.id, record.gpus, MemoryWithContent(record, state), true);
@@ -636,12 +668,12 @@ void TimeSharer::ExtendLimit(JobRecord& record, Displacement& state, Time now) {
 void TimeSharer::EndLoss(JobRecord& record, Displacement& state, Time now) {
   const time_sharing::JobView view = ViewOf(record, state, now);
   ExtendLimit(record, state, now);
-  totals_.lost += view.lost - state.lost;
+  EndSetAside(state, now);
+  if (state.by.is_set()) totals_.lost += view.lost - state.lost;
   state.lost = view.lost;
   state.lost_settled = view.lost_settled;
   state.displaced_at = kNoTime;
   state.presence = Presence::kHere;
-  state.set_aside = SetAside::kNo;
   state.repeats_at = kNoTime;
   if (record.state == JobState::kRunning) record.reason = record.start_reason;
   effects_.Persist(record);
@@ -670,7 +702,7 @@ void TimeSharer::StopLeaving(JobRecord& record, Displacement& state, const std::
 void TimeSharer::GoAway(JobRecord& record, Displacement& state, Time now) {
   budgets_.CountUsage(record, now);
   state.presence = Presence::kAway;
-  ++totals_.parks;
+  totals_.parks += state.set_aside == SetAside::kNo;
   state.park_time = now - state.displaced_at;
   state.idle_since = kNoTime;
   record.gpus = record.gpus_used = GpuSet();
@@ -702,7 +734,7 @@ void TimeSharer::Return(JobRecord& record, Displacement& state, GpuSet gpus, Tim
   // Its content stays in the host's memory until it is back.
   scheduler_.SetDisplaced(record.id, gpus, MemoryWithContent(record, state), false);
   feed_.SetAside(record.id, false);
-  state.set_aside = SetAside::kNo;
+  EndSetAside(state, now);
   ExtendLimit(record, state, now);
   effects_.Note(record.id, "returns to " + GpusText(gpus), now);
   effects_.Persist(record);
@@ -712,9 +744,11 @@ void TimeSharer::Return(JobRecord& record, Displacement& state, GpuSet gpus, Tim
 }
 
 void TimeSharer::Arrive(JobRecord& record, Displacement& state, Time now) {
-  if (state.returning_since != kNoTime) state.return_time = now - std::exchange(state.returning_since, kNoTime);
+  const Time since = std::exchange(state.returning_since, kNoTime);
+  const bool was_given_up = std::exchange(state.rests_when_back, false);  // Perhaps nothing was copied.
+  if (since != kNoTime && !was_given_up) state.return_time = now - since;
   state.here_since = now;
-  state.rests_until = std::exchange(state.rests_when_back, false) ? now + kRestAfterFailure : kNoTime;
+  state.rests_until = was_given_up ? now + kRestAfterFailure : kNoTime;
   scheduler_.SetDisplaced(record.id, record.gpus, record.request.memory, false);
   EndLoss(record, state, now);
 }

@@ -39,6 +39,7 @@ struct Displacement {
   Time settled_at = kNoTime;    // When it settled (engine/time_sharing). kNoTime: it has not.
   Duration lost{0};             // Time without GPUs, except since `displaced_at`.
   Duration lost_settled{0};     // The part of `lost` since it settled.
+  Duration lost_aside{0};       // The part of `lost` while it was set aside.
   Duration in_limit{0};         // The part of `lost` by which the record's time limit is extended.
   // As the node reported since this start of the controller.
   bool has_report = false;

@@ -68,6 +68,10 @@ class Reply {
   /// already gone; `callback` is then never called.
   bool OnClosed(std::function<void()> callback);
 
+  /// For a reply of To: returns a function that drops the answer, as if a client had gone away. It does nothing once
+  /// the answer is complete, and does not keep this reply alive.
+  std::function<void()> Canceller() const;
+
   /// Keeps `ticket` until the answer is complete or the client is gone, and then destroys it. The ticket is any object
   /// whose destructor has an effect, such as ending the count of a request.
   void Keep(std::shared_ptr<void> ticket);

@@ -370,6 +370,17 @@ Reply Reply::To(std::function<void(const HttpResponse&)> on_answer) {
   return Reply(slot);
 }
 
+std::function<void()> Reply::Canceller() const {
+  return [weak = std::weak_ptr(slot_)] {
+    const auto slot = weak.lock();
+    if (slot == nullptr || !slot->on_answer) return;
+    slot->state = ReplySlot::State::kDone;
+    slot->ticket = nullptr;
+    slot->on_answer = nullptr;
+    if (const auto on_closed = std::exchange(slot->on_closed, nullptr)) on_closed();
+  };
+}
+
 Reply::Reply(const Reply& other) : slot_(other.slot_) {
   if (slot_) ++slot_->handles;
 }

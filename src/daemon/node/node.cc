@@ -213,6 +213,11 @@ std::vector<Node::RunHere> Node::runs_here() const {
   return here;
 }
 
+Time Node::StartOfRun(JobId job) const {
+  const NodeDriver::Run* run = driver_.Find(job);
+  return run == nullptr ? kNoTime : run->record.started;
+}
+
 std::optional<JobLog> Node::LogOfRun(JobId job) const {
   const JobRecord* record = controller_ == nullptr ? nullptr : controller_->Find(job);
   if (record == nullptr) return std::nullopt;

@@ -112,6 +112,8 @@ class Node final : public NodeCommandPort, private RunHost {
   };
   /// Returns the runs whose programs run now, not those that are prepared and wait, or have ended.
   std::vector<RunHere> runs_here() const;
+  /// Returns when the program of a run on this node was executed; kNoTime if there is no such run, or it has not begun.
+  Time StartOfRun(JobId job) const;
   /// The output log of a run on this node; nullopt if it is not known.
   std::optional<JobLog> LogOfRun(JobId job) const;
   /// The job's log on this node; `is_error` selects the job's error file, if it has a separate one.

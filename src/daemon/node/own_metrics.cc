@@ -34,7 +34,7 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
   for (const Source& source : sources) {
     const auto [at, is_new] = readers_.try_emplace(source.job);
     Reader& reader = at->second;
-    const bool is_later = is_new ? !has_looked_ || source.attempt > 1 : reader.source.attempt != source.attempt;
+    const bool is_later = is_new ? source.is_older || source.attempt > 1 : reader.source.attempt != source.attempt;
     const auto left = left_.find(source.job);
     std::optional<Left> before;
     if (is_later && left != left_.end()) before = std::move(left->second);
@@ -49,7 +49,6 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
     reader.next = !goes_on ? size : size < before->next ? 0 : before->next;
     reader.begun.clear();
   }
-  has_looked_ = true;
   for (auto& [job, reader] : readers_) {
     std::vector<samples::Reading> readings = Read(reader);
     if (readings.empty()) continue;

@@ -28,13 +28,14 @@ class OwnMetrics {
     std::uint64_t job = 0;
     std::uint32_t attempt = 0;
     JobLog log;
+    bool is_older = false;  // It began before this process, which may have read its first lines already.
   };
 
   /// Reads the lines that jobs have written to their logs since the last call, and appends the metrics in them to the
-  /// jobs' samples in `out`, under the node name `node`. For jobs that are in `sources` at the very first call, only
-  /// later lines are read. When a job is started again, reading continues where it stopped in the job's last run, or
-  /// begins at the present end of the log if this object has not read it before. The log of a job that is no longer in
-  /// `sources` is read once more, for the last lines before the job's end.
+  /// jobs' samples in `out`, under the node name `node`. Of a run that is older than this process, only later lines are
+  /// read. When a job is started again, reading continues where it stopped in the job's last run, or begins at the
+  /// present end of the log if this object has not read it before. The log of a job that is no longer in `sources` is
+  /// read once more, for the last lines before the job's end.
   void Look(const std::vector<Source>& sources, const std::string& node, samples::Snapshot& out);
 
  private:
@@ -61,7 +62,6 @@ class OwnMetrics {
   std::map<std::uint64_t, Reader> readers_;  // By job.
   std::map<std::uint64_t, Left> left_;       // By job; the oldest jobs are dropped.
   UserGroups groups_;
-  bool has_looked_ = false;
 };
 
 /// Converts numbers that a job has reported to readings for its samples.

@@ -25,7 +25,6 @@ class OwnMetricsTest : public testing::Test {
   OwnMetricsTest() {
     std::string name = testing::TempDir() + "divvy-own-test.XXXXXX";
     folder_ = ::mkdtemp(name.data());
-    Look({});  // So that jobs do not count as older than this object.
   }
   ~OwnMetricsTest() override { std::filesystem::remove_all(folder_); }
   void Write(const std::string& text) { std::ofstream(folder_ + "/log", std::ios::app) << text; }
@@ -47,6 +46,15 @@ TEST_F(OwnMetricsTest, EachSecondHasTheNewestReportedValue) {
   EXPECT_EQ(Look({Source()}), "");
   Write("1}\n");
   EXPECT_EQ(Look({Source()}), "loss=1");
+}
+
+TEST_F(OwnMetricsTest, OfARunThatIsOlderThanThisProcessOnlyLaterLinesAreRead) {
+  Write("{\"loss\": 3}\n");
+  OwnMetrics::Source older = Source();
+  older.is_older = true;
+  EXPECT_EQ(Look({older}), "");
+  Write("{\"loss\": 2}\n");
+  EXPECT_EQ(Look({older}), "loss=2");
 }
 
 TEST_F(OwnMetricsTest, LastValuesArriveWithTheEnd) {

@@ -5,6 +5,8 @@
 #include <boost/asio/system_timer.hpp>
 #include <utility>
 
+#include "platform/os/clock.h"
+
 namespace divvy {
 
 namespace asio = boost::asio;
@@ -19,6 +21,7 @@ Sampler::Sampler(asio::io_context& loop, const Node& node, std::unique_ptr<UsePr
       node_(node),
       options_(std::move(options)),
       timer_(std::make_unique<Timer>(loop)),
+      began_(RealClock().Now()),
       probe_(std::move(probe)),
       worker_(std::make_unique<Worker>()) {}
 
@@ -51,7 +54,7 @@ std::vector<OwnMetrics::Source> Sampler::Sources(const std::vector<Node::RunHere
     if (before != sources_.end() && before->second.attempt == run.attempt) {
       source = before->second;
     } else {
-      source = {run.job.value(), run.attempt, node_.LogOfRun(run.job).value_or(JobLog())};
+      source = SourceOf(run.job, run.attempt);
     }
     known.emplace(run.job, source);
     looked_at_[run.job] = run.attempt;
@@ -66,13 +69,17 @@ std::vector<OwnMetrics::Source> Sampler::Sources(const std::vector<Node::RunHere
   return sources;
 }
 
+OwnMetrics::Source Sampler::SourceOf(JobId job, std::uint32_t attempt) const {
+  return {job.value(), attempt, node_.LogOfRun(job).value_or(JobLog()), node_.StartOfRun(job) < began_};
+}
+
 void Sampler::OnOver(JobId job, std::uint32_t attempt) {
   const auto at = looked_at_.find(job);
   const bool was_seen = at != looked_at_.end() && at->second == attempt;
   if (at != looked_at_.end()) looked_at_.erase(at);
   if (was_seen) return;
-  JobLog log = node_.LogOfRun(job).value_or(JobLog());
-  if (!log.path.empty()) unseen_.push_back({job.value(), attempt, std::move(log)});
+  OwnMetrics::Source source = SourceOf(job, attempt);
+  if (!source.log.path.empty()) unseen_.push_back(std::move(source));
 }
 
 void Sampler::Look() {

@@ -53,6 +53,7 @@ class Sampler {
   struct Timer;
   void Arm();
   void Look();
+  OwnMetrics::Source SourceOf(JobId job, std::uint32_t attempt) const;
   std::vector<OwnMetrics::Source> Sources(const std::vector<Node::RunHere>& runs);
 
   boost::asio::io_context& loop_;
@@ -60,6 +61,7 @@ class Sampler {
   Options options_;
   OnSnapshot on_snapshot_;
   std::unique_ptr<Timer> timer_;
+  Time began_;  // When this object was made.
   bool is_looking_ = false;
   std::map<JobId, OwnMetrics::Source> sources_;  // Each run's log path is determined once.
   std::map<JobId, std::uint32_t> looked_at_;     // Attempts that were sampled and are not over yet.

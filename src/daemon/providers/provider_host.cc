@@ -13,7 +13,6 @@
 
 #include "base/duration_text.h"
 #include "base/text.h"
-#include "engine/gpu_type.h"
 #include "engine/growth/ceiling.h"
 #include "engine/growth/growth_text.h"
 #include "platform/net/tls.h"
@@ -296,10 +295,10 @@ void ProviderHost::Look(Time now) {
       const NodeShape* shape = ShapeOf(request);
       std::string problem;
       const std::string who = "node " + request.node + " (shape " + request.shape + ") ";
-      if (count != request.gpus)
-        problem = who + "has " + Plural(count, "GPU") + ", not " + std::to_string(request.gpus);
-      else if (shape != nullptr && count > 0 && !providers::IsGpuOfModel(shape->gpu_model, row->facts.gpus.front()))
-        problem = who + "has GPUs of model " + row->facts.gpus.front().model + ", not " + shape->gpu_model;
+      if (count != request.gpus) problem = "has " + Plural(count, "GPU") + ", not " + std::to_string(request.gpus);
+      else if (shape != nullptr && count > 0)
+        problem = providers::ModelProblem(shape->gpu_model, row->facts.gpus.front());
+      if (!problem.empty()) problem.insert(0, who);
       joined.emplace_back(request.node, problem);
       if (const auto labelled = agents_->Label(*driver_, request.node, LabelsOf(request)); !labelled)
         Write(LogLevel::kWarning,

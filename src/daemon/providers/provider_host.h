@@ -64,8 +64,10 @@ class ProviderHost {
   /// Returns what nodes of providers cost, by the name of the team for whose jobs they were requested
   /// (providers/growth_feed.h).
   std::map<std::string, providers::Provisioner::Spending> TeamSpending() const;
-  /// Returns the nodes that exist, or existed after `since`, with their prices (Provisioner::NodesSince).
-  std::vector<providers::NodeRequest> NodesSince(Time since) const { return provisioner_.NodesSince(since); }
+  /// Returns the nodes that existed in this period, with their prices (Provisioner::NodesBetween).
+  std::vector<providers::PricedNode> NodesBetween(Time since, Time until) const {
+    return provisioner_.NodesBetween(since, until);
+  }
   bool empty() const { return provisioner_.providers().empty() && provisioner_.requests().empty(); }
   std::vector<wire::ProviderView> Views(Time now) const;
   /// Sets what an administrator wants of the provider `name`; `action` is "enable", "disable" or "drain". Returns a

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "engine/scheduler/translate.h"
 
 namespace divvy {
 namespace {
@@ -238,16 +239,25 @@ ReportedRun RunOf(const JobRecord& record) {
   return run;
 }
 
+RunPlace PlaceOn(const JobRecord& record, const NodeAllocation& allocation) {
+  const int cpus = PlaceOf(record.request, 0, allocation.gpus, allocation.tasks, allocation.parts).cpus;
+  return {allocation.node, allocation.gpus.size(), cpus};
+}
+
 }  // namespace
 
 void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs) {
-  const ReportedRun run = RunOf(record);
+  ReportedRun run = RunOf(record);
   // A waiting job, for its first run or another, is on no node.
-  const bool waits = run.started == kNoTime;
-  if (by != ReportBy::kNode || waits) return runs.push_back(run);
+  if (run.started == kNoTime) return runs.push_back(std::move(run));
   const std::vector<NodeAllocation> allocations = AllocationsOf(record);
+  if (by != ReportBy::kNode) {
+    for (const NodeAllocation& allocation : allocations) run.places.push_back(PlaceOn(record, allocation));
+    return runs.push_back(std::move(run));
+  }
   for (const NodeAllocation& allocation : allocations) {
     ReportedRun& here = runs.emplace_back(run);
+    here.places = {PlaceOn(record, allocation)};
     here.node = allocation.node.empty() ? own_node : allocation.node;
     here.part = 1 / static_cast<double>(allocations.size());
     if (run.gpu_count > 0) here.gpus = run.gpus * allocation.gpus.size() / run.gpu_count;
@@ -260,47 +270,49 @@ void AddPastRunOf(const JobRecord& record, ReportBy by, const std::string& own_n
   for (std::size_t i = first; i < runs.size(); ++i) runs[i].is_past = true;
 }
 
-void AddCostsOf(const JobRecord& record, ReportBy by, std::span<const providers::NodeRequest> nodes,
-                std::span<ReportedRun> entries) {
-  if (nodes.empty() || entries.empty() || entries.front().started == kNoTime) return;
-  const std::vector<NodeAllocation> allocations = AllocationsOf(record);
-  for (std::size_t i = 0; i < allocations.size(); ++i) {
-    ReportedRun& run = entries[by == ReportBy::kNode ? std::min(i, entries.size() - 1) : 0];
-    const auto order = [](const providers::NodeRequest& node) {
-      return std::pair(std::string_view(node.node), node.gone);
-    };
-    const auto first =
-        std::ranges::upper_bound(nodes, std::pair(std::string_view(allocations[i].node), run.started), {}, order);
-    for (const providers::NodeRequest& node : std::span(first, nodes.end())) {
-      if (node.node != allocations[i].node || (run.ended != kNoTime && node.requested >= run.ended)) break;
-      const double cpus = static_cast<double>(run.cpus) / static_cast<double>(allocations.size());
-      const double part = node.gpus > 0   ? allocations[i].gpus.size() * run.share / node.gpus
-                          : node.cpus > 0 ? cpus / node.cpus
-                                          : 0;
-      const Money hourly(std::llround(static_cast<double>(node.hourly.micros()) * std::min(part, 1.0)));
-      run.costs.push_back({node.requested, node.gone, hourly, node.hourly});
+void AddCosts(std::span<const providers::PricedNode> nodes, std::span<ReportedRun> runs) {
+  const auto order = [](const providers::PricedNode& node) {
+    return std::pair(std::string_view(node.node), node.gone);
+  };
+  for (ReportedRun& run : runs) {
+    for (const RunPlace& place : run.places) {
+      const auto first =
+          std::ranges::upper_bound(nodes, std::pair(std::string_view(place.node), run.started), {}, order);
+      for (const providers::PricedNode& node : std::span(first, nodes.end())) {
+        if (node.node != place.node || (run.ended != kNoTime && node.requested >= run.ended)) break;
+        const double part = node.gpus > 0   ? place.gpus * run.share / node.gpus
+                            : node.cpus > 0 ? static_cast<double>(place.cpus) / node.cpus
+                                            : 0;
+        const Money hourly(std::llround(static_cast<double>(node.hourly.micros()) * std::min(part, 1.0)));
+        run.costs.push_back({node.requested, node.gone, hourly, node.hourly});
+      }
     }
   }
 }
 
 wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch,
-                              std::span<const providers::NodeRequest> nodes) {
+                              std::span<const providers::PricedNode> nodes) {
   const std::map<std::string, Lot> lots = LotsOf(runs, by, stretch);
   wire::UsageReport report;
   report.since = ToSeconds(stretch.since);
   report.until = ToSeconds(stretch.until);
   report.by = ReportByName(by);
   report.gpu_hours = AllHours(lots);
-  double unused_cost = 0;
-  for (const providers::NodeRequest& node : nodes)
-    unused_cost += CostBetween(node, stretch.since, stretch.until).units();
-  if (!nodes.empty()) report.nodes_cost = unused_cost;
+  double all_cost = 0, used_cost = 0;
+  for (const providers::PricedNode& node : nodes) {
+    // The first part of the period may belong to a billing period that began before, while jobs use the node in it.
+    const Duration there = std::min(node.gone, stretch.until) - std::max(node.requested, stretch.since);
+    all_cost +=
+        std::max(CostBetween(node, stretch.since, stretch.until), CostOf(node.hourly, std::max(there, Duration(0))))
+            .units();
+  }
+  if (!nodes.empty()) report.nodes_cost = all_cost;
   for (const auto& [group, lot] : lots) {
     wire::UsageRow row;
     row.group = group;
     if (report.nodes_cost) {
       row.nodes_cost = lot.nodes_cost;
-      unused_cost -= lot.nodes_cost;
+      used_cost += lot.nodes_cost;
       if (lot.whole_nodes_cost > 0) row.nodes_share = lot.nodes_cost / lot.whole_nodes_cost;
     }
     row.jobs = CountOf(lot.jobs);
@@ -317,7 +329,10 @@ wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by,
     row.job = lot.job;
     report.rows.push_back(std::move(row));
   }
-  if (report.nodes_cost) report.unused_nodes_cost = std::max(unused_cost, 0.0);
+  if (report.nodes_cost) {
+    report.nodes_cost = std::max(all_cost, used_cost);
+    report.unused_nodes_cost = *report.nodes_cost - used_cost;
+  }
   if (by != ReportBy::kHour) std::ranges::stable_sort(report.rows, std::greater(), &wire::UsageRow::gpu_hours);
   if (by == ReportBy::kJob) {
     std::ranges::stable_sort(report.rows, std::greater(), &wire::UsageRow::failed_gpu_hours);

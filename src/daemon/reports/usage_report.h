@@ -49,6 +49,13 @@ struct RunCost {
   Money node_hourly;  // The whole node.
 };
 
+/// What a run has on one node.
+struct RunPlace {
+  std::string node;  // Empty: the controller's own node.
+  int gpus = 0;      // GPUs that it holds wholly or in part.
+  int cpus = 0;      // Requested cores. 0: none requested.
+};
+
 /// One run of a job, or its allocation on one node, as used by reports.
 struct ReportedRun {
   JobId id;
@@ -69,19 +76,18 @@ struct ReportedRun {
   Time ended = kNoTime;                // kNoTime: still running, or waiting.
   JobState state = JobState::kQueued;  // The job's state.
   bool has_failed = false;
-  bool is_past = false;        // The job was started again after this run.
-  std::vector<RunCost> costs;  // For each node of a provider that it runs on.
+  bool is_past = false;          // The job was started again after this run.
+  std::vector<RunPlace> places;  // Empty: never started.
+  std::vector<RunCost> costs;    // For each node of a provider that it runs on (AddCosts).
 };
 /// Adds the job's present or last run as one entry; by node, one entry for each of its nodes. `own_node` is the name of
 /// the controller's own node.
 void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs);
 /// Adds an earlier run of a job (Store::PastRuns) in the same way.
 void AddPastRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs);
-/// Fills in the costs of `entries`, which AddRunOf or AddPastRunOf added for `record` with the same `by`. `nodes`: the
-/// nodes of providers, ascending by name and then by `gone`. A run's part of a node is that of its GPUs; on a node
-/// without GPUs, that of its cores.
-void AddCostsOf(const JobRecord& record, ReportBy by, std::span<const providers::NodeRequest> nodes,
-                std::span<ReportedRun> entries);
+/// Fills in the costs of `runs`. `nodes`: the nodes of providers, ascending by name and then by `gone`. A run's part of
+/// a node is that of its GPUs; on a node without GPUs, that of its requested cores.
+void AddCosts(std::span<const providers::PricedNode> nodes, std::span<ReportedRun> runs);
 /// Returns the name of the row to which the run belongs, such as its user. Requires: `by` is not kHour.
 const std::string& GroupOf(const ReportedRun& run, ReportBy by);
 
@@ -97,9 +103,10 @@ struct ReportStretch {
 
 /// Counts GPU-hours inside the period, and the waiting times of runs that started in it. A job that ran several times
 /// counts as one job; it has failed if its last run has. `nodes`: the nodes of providers, for the cost; without any,
-/// the report has no costs. Requires: since < until.
+/// the report has no costs. Their cost is that of the billing periods that begin in the period, but at least that of
+/// the time in it. Requires: since < until.
 wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch,
-                              std::span<const providers::NodeRequest> nodes = {});
+                              std::span<const providers::PricedNode> nodes = {});
 
 /// Reports how fairly waiting times were distributed among runs that started in the period. `by` must be in
 /// kWaitingIsBy. The measure is the fairness index (sum x)^2 / (n sum x^2) of Jain, Chiu and Hawe, 1984.

@@ -217,8 +217,8 @@ TEST(UsageReport, GroupedByNodeAJobOnSeveralNodesCountsOnEach) {
   EXPECT_DOUBLE_EQ(runs[0].gpus, 3);
 }
 
-providers::NodeRequest ProviderNode(const std::string& name, int gpus, int cpus, double hourly, int from, int gone) {
-  providers::NodeRequest node;
+providers::PricedNode ProviderNode(const std::string& name, int gpus, int cpus, double hourly, int from, int gone) {
+  providers::PricedNode node;
   node.node = name;
   node.gpus = gpus;
   node.cpus = cpus;
@@ -247,17 +247,13 @@ JobRecord RanOn(std::uint64_t id, const std::string& user, const std::string& no
 // Ada has 2 of 8 GPUs for half an hour and bob has 4 for an hour. The node is there for two hours. An earlier node had
 // the same name.
 TEST(UsageReport, JobsHaveTheirPartOfThePriceOfProvidersNodes) {
-  const std::vector<providers::NodeRequest> nodes = {ProviderNode("aws-1", 8, 64, 100, -300, -200),
-                                                     ProviderNode("aws-1", 8, 64, 24, 0, 120)};
+  const std::vector<providers::PricedNode> nodes = {ProviderNode("aws-1", 8, 64, 100, -300, -200),
+                                                    ProviderNode("aws-1", 8, 64, 24, 0, 120)};
   std::vector<ReportedRun> runs;
-  const auto add = [&](const JobRecord& record) {
-    const std::size_t first = runs.size();
-    AddRunOf(record, ReportBy::kUser, "head", runs);
-    AddCostsOf(record, ReportBy::kUser, nodes, std::span(runs).subspan(first));
-  };
-  add(RanOn(1, "ada", "aws-1", 2, 10, 40));
-  add(RanOn(2, "bob", "aws-1", 4, 30, 90));
-  add(RanOn(3, "cyd", "own", 4, 0, 60));
+  AddRunOf(RanOn(1, "ada", "aws-1", 2, 10, 40), ReportBy::kUser, "head", runs);
+  AddRunOf(RanOn(2, "bob", "aws-1", 4, 30, 90), ReportBy::kUser, "head", runs);
+  AddRunOf(RanOn(3, "cyd", "own", 4, 0, 60), ReportBy::kUser, "head", runs);
+  AddCosts(nodes, runs);
   const auto report = ReportUsage(runs, ReportBy::kUser, {At(0), At(600)}, std::span(nodes).subspan(1));
   ASSERT_EQ(report.rows.size(), 3u);
   const auto row = [&](const std::string& user) {
@@ -285,13 +281,71 @@ TEST(UsageReport, JobsHaveTheirPartOfThePriceOfProvidersNodes) {
 TEST(UsageReport, OnNodesWithoutGpusTheCoresCount) {
   JobRecord job = RanOn(1, "ada", "cpu-1", 0, 0, 60);
   job.request.cpus = 16;
-  const std::vector<providers::NodeRequest> nodes = {ProviderNode("cpu-1", 0, 64, 4, 0, 60)};
+  const std::vector<providers::PricedNode> nodes = {ProviderNode("cpu-1", 0, 64, 4, 0, 60)};
   std::vector<ReportedRun> runs;
   AddRunOf(job, ReportBy::kNode, "head", runs);
-  AddCostsOf(job, ReportBy::kNode, nodes, runs);
+  AddCosts(nodes, runs);
   const auto report = ReportUsage(runs, ReportBy::kNode, {At(0), At(60)}, nodes);
   ASSERT_EQ(report.rows.size(), 1u);
   EXPECT_DOUBLE_EQ(*report.rows[0].nodes_cost, 1);
+}
+
+// One job has 3 tasks of 4 cores, two of them on the first node. The other one has a component with 8 cores on the
+// first node, and one with 32 cores on the second.
+TEST(UsageReport, OnNodesWithoutGpusTasksAndComponentsCountWhereTheyAre) {
+  const std::vector<providers::PricedNode> nodes = {ProviderNode("cpu-1", 0, 64, 64, 0, 60),
+                                                    ProviderNode("cpu-2", 0, 64, 64, 0, 60)};
+  NodeAllocation first, second;
+  first.node = "cpu-1";
+  second.node = "cpu-2";
+  JobRecord spread = RanOn(1, "ada", "cpu-1", 0, 0, 60);
+  spread.request.cpus = 12;
+  spread.request.tasks = 3;
+  spread.request.spreads_tasks = true;
+  first.tasks = 2;
+  second.tasks = 1;
+  spread.gang = {first, second};
+  JobRecord mixed = RanOn(2, "bob", "cpu-1", 0, 0, 60);
+  mixed.request.cpus = 8;
+  mixed.request.others.emplace_back().cpus = 32;
+  first.tasks = second.tasks = 1;
+  first.parts = {ComponentAllocation{0, {}, 1}};
+  second.parts = {ComponentAllocation{1, {}, 1}};
+  mixed.gang = {first, second};
+  std::vector<ReportedRun> runs;
+  AddRunOf(spread, ReportBy::kUser, "head", runs);
+  AddRunOf(mixed, ReportBy::kUser, "head", runs);
+  AddCosts(nodes, runs);
+  const auto report = ReportUsage(runs, ReportBy::kUser, {At(0), At(60)}, nodes);
+  ASSERT_EQ(report.rows.size(), 2u);
+  const bool is_ada_first = report.rows[0].group == "ada";
+  EXPECT_DOUBLE_EQ(*report.rows[is_ada_first ? 0 : 1].nodes_cost, 8 + 4);
+  EXPECT_DOUBLE_EQ(*report.rows[is_ada_first ? 1 : 0].nodes_cost, 8 + 32);
+  runs.clear();
+  AddRunOf(spread, ReportBy::kNode, "head", runs);
+  AddRunOf(mixed, ReportBy::kNode, "head", runs);
+  AddCosts(nodes, runs);
+  const auto by_node = ReportUsage(runs, ReportBy::kNode, {At(0), At(60)}, nodes);
+  ASSERT_EQ(by_node.rows.size(), 2u);
+  EXPECT_DOUBLE_EQ(*by_node.rows[0].nodes_cost, 8 + 8);
+  EXPECT_DOUBLE_EQ(*by_node.rows[1].nodes_cost, 4 + 32);
+}
+
+// The node is billed by two hours, so the second one is part of a billing period that began before the report.
+TEST(UsageReport, TheCostOfNodesIsAtLeastThatOfTheTimeInThePeriod) {
+  std::vector<providers::PricedNode> nodes = {ProviderNode("aws-1", 8, 64, 24, 0, 90)};
+  nodes[0].billing_period = hours(2);
+  std::vector<ReportedRun> runs;
+  AddRunOf(RanOn(1, "ada", "aws-1", 8, 0, 75), ReportBy::kUser, "head", runs);
+  AddCosts(nodes, runs);
+  const auto first = ReportUsage(runs, ReportBy::kUser, {At(0), At(60)}, nodes);
+  EXPECT_DOUBLE_EQ(*first.nodes_cost, 48);
+  EXPECT_DOUBLE_EQ(*first.unused_nodes_cost, 24) << "the rest of the billing period";
+  const auto second = ReportUsage(runs, ReportBy::kUser, {At(60), At(120)}, nodes);
+  ASSERT_EQ(second.rows.size(), 1u);
+  EXPECT_DOUBLE_EQ(*second.rows[0].nodes_cost, 6);
+  EXPECT_DOUBLE_EQ(*second.nodes_cost, 12);
+  EXPECT_DOUBLE_EQ(*second.unused_nodes_cost, 6);
 }
 
 TEST(FairnessReport, ShowsHowEvenlyWaitingAndGpuHoursAreDivided) {

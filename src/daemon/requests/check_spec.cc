@@ -145,18 +145,6 @@ Status CheckSpec(const JobSpec& spec) {
   return {};
 }
 
-std::uint64_t ProgramBytes(const JobSpec& spec) {
-  constexpr std::uint64_t kUsualEnvironment = 64 << 10;
-  const auto of_list = [](const std::vector<std::string>& list) {
-    std::uint64_t bytes = 0;
-    for (const std::string& text : list) bytes += text.size() + 1;
-    return bytes;
-  };
-  std::uint64_t bytes = spec.script.size() + of_list(spec.command) + of_list(spec.arguments);
-  for (const Parameter& parameter : spec.parameters) bytes += of_list(parameter.values);
-  return bytes + std::max(of_list(spec.capture.environment), kUsualEnvironment) - kUsualEnvironment;
-}
-
 std::string DefaultName(const JobSpec& spec) {
   const std::string& word = spec.command.empty() ? spec.script.substr(0, 0) : spec.command.front();
   if (word.empty()) return "script";

@@ -24,16 +24,6 @@ TEST(CheckSpec, LabelsAndNotesAreBounded) {
       << wrong.error().message;
 }
 
-TEST(CheckSpec, AUsualEnvironmentIsNoPartOfTheProgram) {
-  JobSpec spec;
-  spec.command = {"true"};
-  spec.capture.environment = {"A=" + std::string(60'000, 'x')};
-  EXPECT_EQ(ProgramBytes(spec), 5U);
-  spec.capture.environment.emplace_back("B=" + std::string(60'000, 'x'));
-  spec.parameters = {{.name = "lr", .values = {"0.1", "0.2"}}};
-  EXPECT_EQ(ProgramBytes(spec), 5U + 8U + 120'006U - 65'536U);
-}
-
 TEST(CheckSpec, ParametersAreCountedBeforeTheyAreCompared) {
   JobSpec spec = Good();
   for (int i = 0; i < 140'000; ++i) spec.parameters.push_back({.name = "p" + std::to_string(i), .values = {"1"}});

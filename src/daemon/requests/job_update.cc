@@ -270,12 +270,6 @@ Status CompleteChanges(const wire::JobUpdate& update, const JobRecord& record, c
   JobSpec wanted = spec;
   std::vector<std::string_view> fields;
   DIVVY_CHECK(ApplyWhatRuns(update, wanted, fields));
-  if (const std::uint64_t bytes = ProgramBytes(wanted); bytes > std::max(ProgramBytes(spec), kSmallProgramBytes)) {
-    return LimitExceeded((update.script ? "script: it has " : "command: it has ") + std::to_string(bytes) +
-                         " bytes; a job's program can be replaced by one of at most " +
-                         std::to_string(kSmallProgramBytes) +
-                         " bytes, or by one that is not larger than before; submit another job instead");
-  }
   DIVVY_CHECK(ApplyFiles(update, wanted, fields));
   DIVVY_CHECK(ApplySignals(update, wanted, fields));
   DIVVY_CHECK(ApplyGrowth(update, record, wanted, fields));

@@ -6,8 +6,6 @@
 #include <limits>
 #include <string>
 
-#include "daemon/requests/check_spec.h"
-
 namespace divvy {
 namespace job_update_test {
 
@@ -93,18 +91,6 @@ TEST(JobUpdate, OtherFieldsChangeTheSpecification) {
   EXPECT_EQ(changes->spec->grace, std::chrono::seconds(5));
   EXPECT_EQ(changes->spec->comment, "new");
   EXPECT_EQ(changes->spec_fields, (std::vector<std::string_view>{"command", "output", "chdir", "env", "grace"}));
-}
-
-TEST(JobUpdate, AProgramIsNotReplacedByAMuchLargerOne) {
-  wire::JobUpdate update;
-  update.script = "#!/bin/sh\n" + std::string(kSmallProgramBytes, '#');
-  const auto refused = Read(update);
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("script: it has 16394 bytes"), std::string::npos) << refused.error().message;
-  JobSpec large = Queued();
-  large.command.clear();
-  large.script = *update.script + "#";
-  EXPECT_TRUE(Read(update, large));
 }
 
 TEST(JobUpdate, AScriptReplacesACommandAndViceVersa) {

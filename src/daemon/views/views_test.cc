@@ -313,6 +313,18 @@ TEST(Why, NamesWhoPausedAJobAndHowToResumeIt) {
       << text;
 }
 
+TEST(Why, SaysThatAJobIsParkedAndForWhat) {
+  JobRecord record = Jobs::Running(JobId(12), "train", 2);
+  const auto summary = [&](const std::string& why, const std::string& more) {
+    record.reason = why;
+    return WhyOf(record, core::Explanation(), why + more, Jobs().find(), kNow).summary;
+  };
+  const std::string waits = " for 3 min; it returns when it is promoted";
+  EXPECT_TRUE(summary("parked by its sweep", waits).ends_with(". It is parked by its sweep" + waits + "."));
+  EXPECT_TRUE(
+      summary("parked for job 31 of bob", " for 3 min").ends_with(". It is parked for job 31 of bob for 3 min."));
+}
+
 TEST(Shares, AreThoseOfTheCurrentAttemptAndState) {
   JobRecord record = Sharing();
   wire::KeptTenant tenant = Kept(wire::ShareState::kIdle, {});

@@ -257,7 +257,8 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
   if (record.state == JobState::kPaused && reason.starts_with("paused by "))
     text += " It was " + reason + "; divvy resume " + PublicId(record) + " continues it.";
   const bool is_absent = record.state == JobState::kRunning && reason != record.reason;
-  if (is_absent && reason.starts_with("parked for ")) return text + " It is " + reason + ".";
+  if (is_absent && (reason.starts_with("parked for ") || reason.starts_with("parked by ")))
+    return text + " It is " + reason + ".";
   return text + (is_absent ? " But " + reason + "." : "");
 }
 

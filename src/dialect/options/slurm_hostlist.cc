@@ -86,8 +86,8 @@ Cut CutName(const std::string& name) {
 
 }  // namespace
 
-Result<std::vector<std::string>> ExpandHostList(std::string_view text) {
-  std::vector<std::string> names;
+Result<std::vector<std::string_view>> SplitHostList(std::string_view text) {
+  std::vector<std::string_view> entries;
   std::size_t start = 0;
   int depth = 0;
   for (std::size_t i = 0; i <= text.size(); ++i) {
@@ -96,11 +96,18 @@ Result<std::vector<std::string>> ExpandHostList(std::string_view text) {
     if (depth < 0 || depth > 1) return Wrong(text);
     if (i == text.size() || (depth == 0 && (text[i] == ',' || text[i] == ' '))) {
       if (depth != 0) return Wrong(text);
-      const std::string_view name = Trim(text.substr(start, i - start));
-      if (!name.empty()) DIVVY_CHECK(ExpandName(name, text, names));
+      const std::string_view entry = Trim(text.substr(start, i - start));
+      if (!entry.empty()) entries.push_back(entry);
       start = i + 1;
     }
   }
+  return entries;
+}
+
+Result<std::vector<std::string>> ExpandHostList(std::string_view text) {
+  DIVVY_TRY(const std::vector<std::string_view> entries, SplitHostList(text));
+  std::vector<std::string> names;
+  for (const std::string_view entry : entries) DIVVY_CHECK(ExpandName(entry, text, names));
   return names;
 }
 

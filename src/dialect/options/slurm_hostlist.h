@@ -9,6 +9,10 @@
 
 namespace divvy::dialect {
 
+/// Splits a host list at commas and spaces outside brackets: "n[1-3,5], login" has two entries. Refuses unbalanced
+/// brackets.
+Result<std::vector<std::string_view>> SplitHostList(std::string_view text);
+
 /// Returns the names that `text` stands for, in order. Keeps leading zeros ("a[08-11]"). Several brackets in a name
 /// give all combinations. Refuses more than 65,536 names, and unbalanced brackets.
 Result<std::vector<std::string>> ExpandHostList(std::string_view text);

@@ -452,6 +452,7 @@ Status ReadSlurmLines(std::string_view text, std::string_view path, const ParseC
     DIVVY_CHECK(ApplyTaskHosts(around, false, spec));
     return FinishSlurm(spec);
   }
+  NoteLostOrder(around, spec);
   if (auto status = FinishSlurm(spec); !status)
     return InvalidArgument(std::string(path) + ": " + status.error().message);
   return {};

@@ -48,14 +48,19 @@ Status ApplyCommandEnvironment(std::string_view prefix, const ParseContext& arou
 /// options. Refuses contradictions (4 GPUs in one option, 8 in another).
 Status FinishSlurm(JobSpec& spec);
 
-/// -m arbitrary: returns the host of each task, in rank order. They come from the file that SLURM_HOSTFILE names, or
-/// from
-/// --nodelist. Empty if neither is given, or for another distribution. `is_srun`: SLURM_HOSTFILE without --nodelist is
-/// enough, as in Slurm. Refuses a file without hosts, and more than 65,536 entries.
+/// -m arbitrary: returns the host of each task, in rank order, and no more than --ntasks. They come from the file that
+/// SLURM_HOSTFILE names, or from --nodelist. Empty if neither is given, or for another distribution. `is_srun`:
+/// SLURM_HOSTFILE without --nodelist is enough, as in Slurm. Refuses a file without hosts, and more than 65,536
+/// entries.
 Result<std::vector<std::string>> TaskHosts(const JobSpec& spec, const ParseContext& around, bool is_srun);
-/// Sets the nodes of a job outside any other, and without --ntasks its number of tasks, to those of TaskHosts. Call it
-/// before FinishSlurm.
-Status ApplyTaskHosts(const ParseContext& around, bool is_srun, JobSpec& spec);
+/// Removes the hosts behind the first --ntasks ones.
+void CutTaskHosts(const JobSpec& spec, std::vector<std::string>& hosts);
+/// Sets the nodes of a job outside any other, and without --ntasks its number of tasks, to those of TaskHosts, and
+/// returns these. Does nothing for a heterogeneous job. Call it before FinishSlurm. Not `is_srun`: see NoteLostOrder.
+Result<std::vector<std::string>> ApplyTaskHosts(const ParseContext& around, bool is_srun, JobSpec& spec);
+/// Adds a note if a job asks for -m arbitrary, but its own srun will not know the order of the hosts, because no file
+/// lists them. Call it before ApplyTaskHosts has changed --nodelist.
+void NoteLostOrder(const ParseContext& around, JobSpec& spec);
 
 /// Slurm's commands that divvy implements under their names.
 inline constexpr std::array<std::string_view, 8> kSlurmCommands = {"sbatch", "srun",  "salloc", "scancel",

@@ -160,6 +160,7 @@ TEST(SlurmHostList, ExpandsRangesZerosAndSeveralBrackets) {
   EXPECT_EQ(*ExpandHostList("a[0-1]b[2,3]c[4-5]"),
             (std::vector<std::string>{"a0b2c4", "a0b2c5", "a1b2c4", "a1b2c5", "a0b3c4", "a0b3c5", "a1b3c4", "a1b3c5"}))
       << "the order of Slurm: the last brackets, then the others from the left";
+  EXPECT_EQ(*SplitHostList("n[1-3,5], n1*4"), (std::vector<std::string_view>{"n[1-3,5]", "n1*4"}));
   EXPECT_EQ(*ExpandHostList("box"), (std::vector<std::string>{"box"}));
   for (const char* wrong : {"n[1-", "n1-3]", "n[3-1]", "n[a-b]", "n[[1]]", "n[1-99999999]", "n[]"}) {
     EXPECT_FALSE(ExpandHostList(wrong)) << wrong;

@@ -58,49 +58,69 @@ namespace {
 
 constexpr std::size_t kMostTaskHosts = 65'536;
 
-/// Reads lines such as "n1", "n[1-3],n5" and "n1*4". "#" begins a comment.
+/// Reads lines such as "n1", "n[1-3],n5" and "n1*4 n2". "#" begins a comment.
 Result<std::vector<std::string>> ReadHostFile(std::string_view text) {
   std::vector<std::string> hosts;
-  for (const std::string_view raw : Split(text, '\n')) {
-    const std::string_view line = Trim(raw.substr(0, raw.find('#')));
-    const auto star = line.rfind('*');
-    const auto times = star == std::string_view::npos ? 1 : ParseInteger(line.substr(star + 1));
-    if (!times || *times < 1 || *times > static_cast<std::int64_t>(kMostTaskHosts))
-      return InvalidArgument(Quoted(line) + " is not a list of hosts; write it like n1, n[1-4] or n1*4");
-    DIVVY_TRY(const std::vector<std::string> names, ExpandHostList(line.substr(0, star)));
-    if (hosts.size() + names.size() * static_cast<std::size_t>(*times) > kMostTaskHosts)
-      return InvalidArgument("it lists more than " + std::to_string(kMostTaskHosts) + " hosts");
-    for (std::int64_t i = 0; i < *times; ++i) hosts.insert(hosts.end(), names.begin(), names.end());
+  for (const std::string_view line : Split(text, '\n')) {
+    DIVVY_TRY(const std::vector<std::string_view> entries, SplitHostList(Trim(line.substr(0, line.find('#')))));
+    for (const std::string_view entry : entries) {
+      const auto star = entry.rfind('*');
+      const auto times = star == std::string_view::npos ? 1 : ParseInteger(entry.substr(star + 1));
+      if (star == 0 || !times || *times < 1 || *times > static_cast<std::int64_t>(kMostTaskHosts))
+        return InvalidArgument(Quoted(entry) + " is not a list of hosts; write it like n1, n[1-4] or n1*4");
+      DIVVY_TRY(const std::vector<std::string> names, ExpandHostList(entry.substr(0, star)));
+      if (hosts.size() + names.size() * static_cast<std::size_t>(*times) > kMostTaskHosts)
+        return InvalidArgument("it lists more than " + std::to_string(kMostTaskHosts) + " hosts");
+      for (std::int64_t i = 0; i < *times; ++i) hosts.insert(hosts.end(), names.begin(), names.end());
+    }
   }
   if (hosts.empty()) return InvalidArgument("it lists no host; write one on each line");
   return hosts;
 }
 
-}  // namespace
-
-Result<std::vector<std::string>> TaskHosts(const JobSpec& spec, const ParseContext& around, bool is_srun) {
-  const std::string list = slurm::Value(spec, "nodelist").value_or("");
+std::string HostFile(const ParseContext& around) {
   constexpr std::string_view kName = "SLURM_HOSTFILE=";
   const auto entry =
       std::ranges::find_if(around.environment, [&](const std::string& one) { return one.starts_with(kName); });
-  const std::string file = entry == around.environment.end() ? "" : entry->substr(kName.size());
-  const bool is_arbitrary = slurm::Value(spec, "distribution").value_or("").starts_with("arbitrary");
-  const bool reads_file = list.empty() && !file.empty() && (is_arbitrary || is_srun);
-  if (!reads_file && (!is_arbitrary || list.empty())) return std::vector<std::string>();
-  if (!reads_file) return ExpandHostList(list);
-  DIVVY_TRY(const std::string text, around.read_file(file));
-  auto hosts = ReadHostFile(text);
-  if (!hosts) return InvalidArgument("SLURM_HOSTFILE=" + file + ": " + hosts.error().message);
+  return entry == around.environment.end() ? "" : entry->substr(kName.size());
+}
+
+bool IsArbitrary(const JobSpec& spec) {
+  return slurm::Value(spec, "distribution").value_or("").starts_with("arbitrary");
+}
+
+}  // namespace
+
+void CutTaskHosts(const JobSpec& spec, std::vector<std::string>& hosts) {
+  const std::int64_t tasks = slurm::Number(spec, "ntasks").value_or(0);
+  if (tasks > 0 && static_cast<std::size_t>(tasks) < hosts.size()) hosts.resize(static_cast<std::size_t>(tasks));
+}
+
+Result<std::vector<std::string>> TaskHosts(const JobSpec& spec, const ParseContext& around, bool is_srun) {
+  const std::string list = slurm::Value(spec, "nodelist").value_or("");
+  const std::string file = HostFile(around);
+  const bool reads_file = list.empty() && !file.empty() && (IsArbitrary(spec) || is_srun);
+  if (!reads_file && (!IsArbitrary(spec) || list.empty())) return std::vector<std::string>();
+  std::vector<std::string> hosts;
+  if (reads_file) {
+    DIVVY_TRY(const std::string text, around.read_file(file));
+    auto listed = ReadHostFile(text);
+    if (!listed) return InvalidArgument("SLURM_HOSTFILE=" + file + ": " + listed.error().message);
+    hosts = *std::move(listed);
+  } else {
+    DIVVY_TRY(hosts, ExpandHostList(list));
+  }
+  CutTaskHosts(spec, hosts);
   return hosts;
 }
 
-Status ApplyTaskHosts(const ParseContext& around, bool is_srun, JobSpec& spec) {
-  if (spec.request.is_heterogeneous()) return {};
+Result<std::vector<std::string>> ApplyTaskHosts(const ParseContext& around, bool is_srun, JobSpec& spec) {
+  if (spec.request.is_heterogeneous()) return std::vector<std::string>();
   DIVVY_TRY(std::vector<std::string> hosts, TaskHosts(spec, around, is_srun));
-  if (hosts.empty()) return {};
-  const std::int64_t tasks = slurm::Number(spec, "ntasks").value_or(0);
-  if (tasks > 0 && static_cast<std::size_t>(tasks) < hosts.size()) hosts.resize(static_cast<std::size_t>(tasks));
-  if (tasks == 0 && !slurm::Value(spec, "ntasks-per-node")) slurm::Keep(spec, "ntasks", std::to_string(hosts.size()));
+  if (!is_srun) NoteLostOrder(around, spec);
+  if (hosts.empty()) return hosts;
+  if (!slurm::Value(spec, "ntasks") && !slurm::Value(spec, "ntasks-per-node"))
+    slurm::Keep(spec, "ntasks", std::to_string(hosts.size()));
   std::vector<std::string> nodes;
   std::set<std::string_view> seen;
   for (const std::string& host : hosts) {
@@ -108,7 +128,15 @@ Status ApplyTaskHosts(const ParseContext& around, bool is_srun, JobSpec& spec) {
   }
   slurm::Keep(spec, "distribution", "arbitrary");
   slurm::Keep(spec, "nodelist", FoldHostList(nodes));
-  return {};
+  return hosts;
+}
+
+void NoteLostOrder(const ParseContext& around, JobSpec& spec) {
+  const bool rereads_file = slurm::Value(spec, "nodelist").value_or("").empty() && !HostFile(around).empty();
+  if (!IsArbitrary(spec) || rereads_file) return;
+  AddNote(spec,
+          "--distribution=arbitrary: tasks are placed in blocks, node after node; for another order, give it to srun, "
+          "or list the hosts in SLURM_HOSTFILE");
 }
 
 Status CompleteSlurmOnOne(JobSpec& spec, std::string_view hostname) {

@@ -98,6 +98,24 @@ JobSpec OfScript(const std::string& script, std::vector<std::string> words = {})
   return spec;
 }
 
+TEST(SlurmRules, ANoteSaysWhereTheOrderOfHostsIsLost) {
+  const auto is_noted = [](const std::vector<std::string>* words, std::vector<std::string> environment) {
+    ParseContext around = TestParseContext();
+    around.environment = std::move(environment);
+    around.read_file = [](const std::string&) { return Result<std::string>("n1\nn2\n"); };
+    JobSpec spec;
+    EXPECT_TRUE(ReadSlurmLines("#!/bin/sh\n#SBATCH -m arbitrary\n", "s.sh", around, spec, words));
+    return std::ranges::any_of(spec.notes, [](const std::string& note) {
+      return note.find("--distribution=arbitrary: tasks are placed in blocks") != std::string::npos;
+    });
+  };
+  const std::vector<std::string> listed = {"-w", "n2,n1,n2"}, nothing;
+  EXPECT_TRUE(is_noted(&listed, {}));
+  EXPECT_TRUE(is_noted(nullptr, {})) << "divvy submit";
+  EXPECT_TRUE(is_noted(&listed, {"SLURM_HOSTFILE=hosts"})) << "a list wins over the file";
+  EXPECT_FALSE(is_noted(&nothing, {"SLURM_HOSTFILE=hosts"})) << "the job's srun reads the file";
+}
+
 TEST(SlurmRules, HintExcludesOptionsThatSayItInDetail) {
   const auto has_note = [](const std::vector<std::string>& words) {
     const auto spec = Asked(words);

@@ -70,8 +70,8 @@ Result<Values> ResolveParameters(const ValohaiStep& step, const ExecutionRequest
     if (!is_known) return InvalidArgument(who + ": there is no parameter " + Quoted(name));
   }
   for (const ValohaiParameter& parameter : step.parameters) {
-    if (const auto varied = request.varied.find(parameter.name); varied != request.varied.end()) {
-      out[parameter.name] = {varied->second};
+    if (request.varied.contains(parameter.name)) {
+      out[parameter.name] = {VariedMark(parameter.name)};
       continue;
     }
     auto given = request.parameters.find(parameter.name);
@@ -184,7 +184,7 @@ std::string JsonValue(const ValohaiParameter& parameter, const std::string& valu
   }
   // A number of which only the place is known (ExecutionRequest::varied).
   const bool is_number = parameter.type == ValohaiType::kInteger || parameter.type == ValohaiType::kFloat;
-  if (is_number && value == "{" + parameter.name + "}") return value;
+  if (is_number && value == VariedMark(parameter.name)) return value;
   if (parameter.type == ValohaiType::kInteger) {
     if (auto number = ParseInteger(value)) return std::to_string(*number);
   }

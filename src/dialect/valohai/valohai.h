@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -168,11 +169,14 @@ struct ExecutionRequest {
   std::string execution_id;  // A UUID. Empty: derived from `around.now`.
   std::string task_id;       // The task that this execution belongs to.
   int default_gpus = 1;      // Used without VH_GPUS: 1 on a machine with GPUs.
-  /// For the sweep of a task: the parameters whose values differ between its executions, and the text that takes the
-  /// place of each value. `root` and `execution_id` are then those of the task. The job's script derives the
-  /// execution's own from its number: root/N, and the UUID with N + 1 in its last group.
-  std::map<std::string, std::string> varied;
+  /// For the sweep of a task: the parameters whose values differ between its executions. VariedMark takes the place of
+  /// each value. `root` and `execution_id` are then those of the task. The job's script derives the execution's own
+  /// from its number: root/N, and the UUID with N + 1 in its last group.
+  std::set<std::string> varied;
 };
+
+/// Returns the text that takes the place of a value that differs between executions. The shell needs no quotes for it.
+std::string VariedMark(std::string_view name);
 
 /// Finds a step by its exact name, else by a unique prefix or a unique part of its name.
 Result<const ValohaiStep*> FindValohaiStep(const ValohaiProject& project, std::string_view name);

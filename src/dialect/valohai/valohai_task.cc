@@ -102,16 +102,11 @@ void AddTaskNotes(const ValohaiTask& task, JobSpec& spec) {
   }
 }
 
-/// Returns whether the value means the same wherever it takes the place of {NAME} in a script: in single quotes of the
-/// shell, between double quotes of JSON, or, for a number, as a value of JSON.
+/// Returns whether the value means the same wherever it takes the place of {NAME} in a script: for the shell, with and
+/// without quotes, between double quotes of JSON, or, for a number, as a value of JSON.
 bool IsPlainValue(std::string_view value, ValohaiType type) {
-  if (type == ValohaiType::kFlag) return false;
-  if (type == ValohaiType::kString) {
-    return std::ranges::all_of(value, [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             std::string_view(" _-+.,:;/=@%").find(c) != std::string_view::npos;
-    });
-  }
+  if (type == ValohaiType::kFlag || ShellQuote(value) != value) return false;
+  if (type == ValohaiType::kString) return true;
   std::string_view digits = value.substr(value.starts_with('-') ? 1 : 0);
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const bool has_extra_zero = digits.size() > 1 && digits[0] == '0' && is_digit(digits[1]);
@@ -136,7 +131,18 @@ std::string WhyNoColumn(const ValohaiStep& step, const std::string& name, const 
   return "";
 }
 
+/// Puts {NAME} in the places of the values that differ.
+void NamePlaces(const ExecutionRequest& request, std::string& text) {
+  for (const std::string& name : request.varied) {
+    const std::string mark = VariedMark(name);
+    for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos;)
+      text.replace(at, mark.size(), "{" + name + "}");
+  }
+}
+
 }  // namespace
+
+std::string VariedMark(std::string_view name) { return "@VH-VARIED:" + std::string(name) + "@"; }
 
 std::string ExecutionOfTask(const std::string& task_id, std::size_t index) {
   std::array<char, 17> last{};
@@ -177,6 +183,7 @@ Result<JobSpec> MakeTaskSweep(const ValohaiProject& project, std::string_view ta
   const std::string who = project.path + ": task '" + task->name + "': ";
   DIVVY_TRY(const std::vector<Set> sets, SetsOf(*task, who));
   DIVVY_TRY(const ValohaiStep* step, FindValohaiStep(project, task->step));
+  if (sets.empty() || sets.front().empty()) return FailedPrecondition(who + "its executions have no parameters");
   std::vector<Parameter> columns;
   ExecutionRequest whole = request;
   std::string values;
@@ -185,26 +192,23 @@ Result<JobSpec> MakeTaskSweep(const ValohaiProject& project, std::string_view ta
       return FailedPrecondition(who + "parameter '" + name + "': " + why);
     columns.push_back({name, {}, 0});
     for (const Set& set : sets) columns.back().values.push_back(set.at(name));
-    whole.varied[name] = "VH_VARIED";
-    values += " " + name + "={" + name + "}";
+    whole.varied.insert(name);
+    values += " " + name + "=" + VariedMark(name);
   }
   if (std::ranges::any_of(sets, [&](const Set& set) { return set.size() != columns.size(); }))
     return FailedPrecondition(who + "some parameter sets have other parameters");
   if (whole.task_id.empty()) whole.task_id = request.execution_id;
-  if (whole.title.empty()) whole.title = task->name;
-  // Braces that belong to the step must not be filled with values of the sweep.
-  DIVVY_TRY(const JobSpec without, MakeExecution(project, task->step, whole, around));
-  for (auto& [name, text] : whole.varied) {
-    if (without.script.find("{" + name + "}") != std::string::npos)
-      return FailedPrecondition(who + "the step contains '{" + name + "}', which an array would replace");
-    text = "{" + name + "}";
-  }
-  if (request.title.empty()) whole.title = task->name + values;
+  if (whole.title.empty()) whole.title = task->name + values;
   DIVVY_TRY(JobSpec spec, MakeExecution(project, task->step, whole, around));
-  for (const auto& [name, text] : whole.varied) {
-    if (spec.script.find("$" + text) != std::string::npos)
+  for (const std::string& name : whole.varied) {
+    // Braces that belong to the step must not be filled with values of the sweep.
+    if (spec.script.find("{" + name + "}") != std::string::npos)
+      return FailedPrecondition(who + "the step contains '{" + name + "}', which an array would replace");
+    if (spec.script.find("$" + VariedMark(name)) != std::string::npos)
       return FailedPrecondition(who + "the step passes parameter '" + name + "' after a '$'");
   }
+  NamePlaces(whole, spec.script);
+  for (auto& [key, label] : spec.labels) NamePlaces(whole, label);
   spec.comment = request.title;
   spec.parameters = std::move(columns);
   spec.group = "task-" + (request.execution_id.empty() ? task->name : request.execution_id);

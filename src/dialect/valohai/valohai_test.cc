@@ -343,11 +343,25 @@ TEST_F(ValohaiTaskSweep, EachExecutionHasTheCommandsAndParametersThatASeparateJo
     const std::string& lr = ElementAt(*spec, i).parameters.at("lr");
     const std::string& opt = ElementAt(*spec, i).parameters.at("opt");
     EXPECT_TRUE(Holds((*jobs)[i].script, "train.py --lr=" + lr + " --opt=" + opt)) << (*jobs)[i].script;
-    EXPECT_TRUE(Holds(script, "train.py '--lr=" + lr + "' '--opt=" + opt + "'")) << script;
+    EXPECT_TRUE(Holds(script, "train.py --lr=" + lr + " --opt=" + opt)) << script;
     const std::string json = "vh_config parameters '" + (*jobs)[i].labels.at("valohai.parameters") + "'\n";
     EXPECT_TRUE(Holds(script, json)) << script;
     EXPECT_TRUE(Holds(script, "\"valohai.execution-title\": \"search lr=" + lr + " opt=" + opt + "\""));
     EXPECT_EQ(ExecutionOfTask(spec->labels.at("valohai.execution"), i), (*jobs)[i].labels.at("valohai.execution"));
+  }
+}
+
+TEST_F(ValohaiTaskSweep, AValueInQuotesOfTheStepIsTheSameAsInASeparateJob) {
+  Read(kGrid, "train --lr \"{parameter-value:lr}\" -c 'f({parameter-value:lr}, \"{parameter-value:opt}\")' $((x))");
+  const auto spec = Make();
+  const auto jobs = MakeTask(project_, "search", request_, Around());
+  ASSERT_TRUE(spec && jobs) << Refusal();
+  for (std::uint64_t i = 0; i < jobs->size(); ++i) {
+    const std::string& lr = ElementAt(*spec, i).parameters.at("lr");
+    const std::string& opt = ElementAt(*spec, i).parameters.at("opt");
+    const std::string command = "train --lr \"" + lr + "\" -c 'f(" + lr + ", \"" + opt + "\")' $((x))";
+    EXPECT_TRUE(Holds((*jobs)[i].script, command)) << (*jobs)[i].script;
+    EXPECT_TRUE(Holds(ScriptOf(*spec, i), command)) << ScriptOf(*spec, i);
   }
 }
 
@@ -403,6 +417,10 @@ TEST_F(ValohaiTaskSweep, WhatAnArrayCannotExpressStaysSeparateJobs) {
   EXPECT_TRUE(Holds(Refusal(), "parameter 'fast': it is a flag")) << Refusal();
   Read(manual("{opt: \"it's\"}"));
   EXPECT_TRUE(Holds(Refusal(), "parameter 'opt': its value 'it's' needs quotes")) << Refusal();
+  Read(manual("{opt: a b}"));
+  EXPECT_TRUE(Holds(Refusal(), "parameter 'opt': its value 'a b' needs quotes")) << Refusal();
+  Read(manual("{}, {}"));
+  EXPECT_TRUE(Holds(Refusal(), "its executions have no parameters")) << Refusal();
   Read(manual("{lr: .5}"));
   EXPECT_TRUE(Holds(Refusal(), "parameter 'lr': its value '.5' needs quotes")) << Refusal();
   Read(manual("{lr: 1, opt: a}, {lr: 2}"));

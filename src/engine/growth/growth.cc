@@ -690,17 +690,21 @@ class Planner {
 
   /// How long a node stays idle unless its provider says so: GrowthRules::settle for the cheapest one with GPUs, and
   /// shorter by the square root of the price for dearer ones, because a small job that starts there keeps all of it.
+  /// But not shorter than another node needs to start, so that nodes do not come and go between two jobs.
   Duration SettleOf(const Offer& offer) {
     if (offer.node.gpus == 0) return in_.rules.settle;
     if (!cheapest_) {
       cheapest_ = offer.hourly;
       for (const OfferIndex index : catalogue_.by_value()) {
         const Offer& other = catalogue_.offers()[index];
-        if (other.node.gpus > 0) cheapest_ = std::min(*cheapest_, other.hourly);
+        const bool is_enabled = catalogue_.providers()[other.provider].is_enabled;
+        if (is_enabled && other.node.gpus > 0) cheapest_ = std::min(*cheapest_, other.hourly);
       }
     }
     const double part = std::min(1.0, std::sqrt(cheapest_->units() / offer.hourly.units()));
-    return std::chrono::round<std::chrono::seconds>(std::chrono::duration<double>(ToSeconds(in_.rules.settle) * part));
+    const Duration shorter =
+        std::chrono::round<std::chrono::seconds>(std::chrono::duration<double>(ToSeconds(in_.rules.settle) * part));
+    return std::max(shorter, std::min(offer.startup, in_.rules.settle));
   }
 
   /// `spare`: GPUs that arriving jobs use before the last one of this node.
@@ -737,7 +741,7 @@ class Planner {
   std::vector<OfferIndex> usable_;       // By value; of providers that may have another node.
   std::vector<OfferIndex> by_price_;     // The same, the lowest price first.
   Duration quickest_ = Duration::max();  // Their shortest start-up time.
-  std::optional<Money> cheapest_;        // The price of the cheapest node with GPUs, if it was needed.
+  std::optional<Money> cheapest_;        // The price of the cheapest enabled node with GPUs, if it was needed.
   double spare_gpus_ = 0;
   Time latest_ = kNever;
   std::uint32_t next_set_ = 0;

@@ -75,7 +75,8 @@ struct GrowthRules {
   /// An idle node is kept if it will probably be used within this time.
   Duration keep_idle = 3min;
   /// A node is not returned before it has been idle for this long. Dearer nodes than the cheapest one with GPUs are
-  /// returned earlier: after half of it at four times the price. Provider::idle replaces all of this.
+  /// returned earlier: after half of it at four times the price, but not earlier than a new one needs to start.
+  /// Provider::idle replaces all of this.
   Duration settle = 10min;
   /// A node that is idle for this long is returned whatever is expected.
   Duration longest_idle = 1h;

@@ -332,6 +332,12 @@ TEST(Growth, AnIdleNodeIsReturnedAfterItsMinimalLifetime) {
 
 TEST(Growth, DearerNodesAreReturnedEarlierUnlessTheirProviderSaysHowLong) {
   World world({OneShape("small", 1, 1.0), OneShape("large", 8, 4.0)});
+  const auto start_within = [&](Duration startup) {
+    world.Change([&](Provider& provider) {
+      for (NodeShape& shape : provider.shapes) shape.startup = startup;
+    });
+  };
+  start_within(10s);
   world.input.nodes = {Node(world, 1, NodePhase::kReady, 0), Node(world, 2, NodePhase::kReady, 1)};
   for (OwnedNode& node : world.input.nodes) {
     node.created = At(-1h);
@@ -341,7 +347,29 @@ TEST(Growth, DearerNodesAreReturnedEarlierUnlessTheirProviderSaysHowLong) {
   ASSERT_EQ(decision.returns.size(), 1U);
   EXPECT_EQ(decision.returns[0].node, 2U) << "after half of the time, at four times the price";
   EXPECT_EQ(decision.next_wakeup, At(30s));
+  start_within(45s);
+  decision = world.Decide();
+  EXPECT_TRUE(decision.returns.empty()) << "not earlier than another node could start";
+  EXPECT_EQ(decision.next_wakeup, At(15s));
+  start_within(10s);
   world.Change([](Provider& provider) { provider.idle = 1min; });
+  EXPECT_TRUE(world.Decide().returns.empty());
+}
+
+TEST(Growth, ThePricesOfDisabledProvidersDoNotShortenTheIdleTimeOfOthers) {
+  World world({OneShape("large", 8, 4.0)});
+  Provider other = world.providers[0];
+  other.name = "other";
+  other.shapes = {OneShape("small", 1, 1.0)};
+  world.providers.push_back(std::move(other));
+  world.input.providers.resize(2);
+  world.Change([](Provider& provider) { provider.shapes[0].startup = 10s; });
+  world.input.nodes = {Node(world, 1, NodePhase::kReady)};
+  world.input.nodes[0].created = At(-1h);
+  world.input.nodes[0].idle_since = At(-30s);
+  EXPECT_EQ(world.Decide().returns.size(), 1U);
+  world.providers[1].is_enabled = false;
+  world.Compile();
   EXPECT_TRUE(world.Decide().returns.empty());
 }
 

@@ -151,21 +151,15 @@ bool AddChildren(pid_t pid, pid_t thread, std::vector<pid_t>& children) {
   }
 }
 
-std::vector<pid_t> ThreadsOf(pid_t pid) {
-  std::vector<pid_t> threads;
+void AddChildrenOfAllThreads(pid_t pid, std::vector<pid_t>& children) {
   const std::string folder = "/proc/" + std::to_string(pid) + "/task";
   DIR* directory = ::opendir(folder.c_str());
-  if (directory == nullptr) return threads;
+  if (directory == nullptr) return;
   while (const dirent* entry = ::readdir(directory)) {
     const long thread = std::strtol(entry->d_name, nullptr, 10);
-    if (thread > 0) threads.push_back(static_cast<pid_t>(thread));
+    if (thread > 0) AddChildren(pid, static_cast<pid_t>(thread), children);
   }
   ::closedir(directory);
-  return threads;
-}
-
-void AddChildrenOfAllThreads(pid_t pid, std::vector<pid_t>& children) {
-  for (const pid_t thread : ThreadsOf(pid)) AddChildren(pid, thread, children);
 }
 
 /// Walks down the tree once by the kernel's lists of children. Parents come before their children.
@@ -266,16 +260,6 @@ bool IsChild(pid_t pid) {
 }
 
 int SignalDescendants(pid_t root, int signal) { return SignalMembers(ReadDescendants(root), signal); }
-
-std::optional<pid_t> FindStuck(pid_t root) {
-  for (const Member& member : ReadDescendants(root)) {
-    for (const pid_t thread : ThreadsOf(member.pid)) {
-      const auto stat = ReadProcessStat(thread);
-      if (stat && stat->state == 'D') return member.pid;
-    }
-  }
-  return std::nullopt;
-}
 
 int SignalTasks(pid_t root, int signal, std::optional<pid_t> spared) {
   std::vector<Member> members = ReadDescendants(root);

@@ -48,8 +48,6 @@ inline constexpr char kContainerStarter[] = "divvy-container";
 /// SIGKILL, SIGSTOP or SIGCONT, because the container's own processes get it. Returns how many processes it reached.
 /// Makes one pass: a process that forks meanwhile needs another. Cost: reads each of these processes twice.
 int SignalDescendants(pid_t root, int signal);
-/// Returns a process below `root` that has not ended and waits in the kernel, where no signal ends it; nullopt: none.
-std::optional<pid_t> FindStuck(pid_t root);
 /// Signals all processes below `root` like SignalDescendants. Then sends SIGCONT to all of them, because a stopped
 /// process cannot end by itself. A container engine gets SIGCONT only if it is stopped.
 int EndDescendants(pid_t root, int signal);

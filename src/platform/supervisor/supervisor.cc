@@ -17,7 +17,6 @@
 
 #include "base/duration_text.h"
 #include "model/exit_codes.h"
-#include "model/reason_words.h"
 #include "model/warn_time.h"
 #include "platform/os/process_tree.h"
 #include "platform/records/cancelled_line.h"
@@ -27,27 +26,12 @@
 #include "platform/supervisor/supervisor_files.h"
 #include "platform/supervisor/supervisor_job.h"
 #include "platform/users/directory_watch.h"
-#include "platform/users/fuse_connections.h"
 
 namespace divvy {
 namespace {
 
-// A process that is stuck has a copy of the descriptor, which would keep the lock.
-void Unlock(int record) {
-  struct flock none = {};
-  none.l_type = F_UNLCK;
-  ::fcntl(record, F_OFD_SETLK, &none);
-}
-
 constexpr Duration kLastKillPause = std::chrono::seconds(1);
 constexpr Duration kReportPause = std::chrono::milliseconds(5);
-// A file server that restarts may take minutes. Jobs that fail meanwhile would empty the queue.
-constexpr Duration kLongestStart = std::chrono::minutes(10);
-constexpr Duration kSlowStart = std::chrono::seconds(2);  // From then on, the start is reported as delayed.
-// Until then only the new process runs, which shares our errno.
-constexpr Duration kQuickStart = std::chrono::milliseconds(100);
-constexpr Duration kStuckWait = std::chrono::seconds(30);  // From the first SIGKILL.
-constexpr Duration kStuckPause = std::chrono::seconds(2);
 constexpr int kNoteWait = 2'000;  // Milliseconds. A busy machine needs some until the shell ignores signals.
 constexpr const char* kNoteScript = R"(trap "" HUP INT QUIT TERM USR1 USR2; printf 'divvy: error: %s\n' "$1" >>"$2")";
 constexpr const char* kCutOff = "its node lost contact with the controller: stopped when the lease ended";
@@ -253,13 +237,7 @@ bool Supervisor::Start() {
                              .allocation_main = is_part() ? &station_.setup.allocation_main : nullptr,
                              .key = key.get(),
                              .record = record_file_.get(),
-                             .watch = watch.text(),
-                             .await = [this](int begun) { return AwaitStart(begun); }});
-  record_.delay.clear();
-  station_.has_stuck_process |= job.is_stuck;
-  if (job.is_stuck) Unlock(record_file_.get());
-  if (watch_.was_cut_off) return Fail(kCutOff);
-  if (watch_.is_stopping && !job.failure.empty()) return Fail("stopped before it started");
+                             .watch = watch.text()});
   record_.started = job.started;
   if (!job.failure.empty()) return Fail(job.failure, job.failure_code);
   record_.process = job.process;
@@ -273,30 +251,6 @@ bool Supervisor::Start() {
   if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
   SetTimeLimit(watch_.time_limit);
   return true;
-}
-
-bool Supervisor::AwaitStart(int begun) {
-  const Duration begin = MonotonicNow();
-  bool has_begun = false;
-  while (!has_begun && !watch_.is_stopping) {
-    const Duration waited = MonotonicNow() - begin;
-    if (waited >= (watch_.time_limit > Duration(0) ? std::min(watch_.time_limit, kLongestStart) : kLongestStart)) break;
-    if (waited >= kSlowStart && record_.delay.empty()) {
-      record_.delay = "waits for a file system that does not answer: that of its directory, its files or its program";
-      reports_.ReportState();
-    }
-    std::array<pollfd, 2> polled = {{{begun, POLLIN, 0}, {station_.control.get(), POLLIN, 0}}};
-    if (::poll(polled.data(), waited < kQuickStart ? 1 : 2,
-               static_cast<int>(kQuickStart / std::chrono::milliseconds(1))) <= 0) {
-      reports_.Flush(WhenFull::kReturn);
-      OnTimers(MonotonicNow());
-      continue;
-    }
-    has_begun = polled[0].revents != 0;
-    if (has_begun || (polled[1].revents & POLLIN) == 0) continue;
-    if (auto command = ReceiveCommand(station_.control.get(), station_.setup.commander())) OnCommand(*command);
-  }
-  return has_begun;
 }
 
 // Writes the job's description into the run record. This is a separate write, because the new process composes the next
@@ -371,8 +325,7 @@ bool Supervisor::Reap() {
 }
 
 Duration Supervisor::NextDue() const {
-  Duration due =
-      std::min({watch_.warn_at, watch_.limit_at, watch_.kill_at, watch_.look_at, watch_.lease_look_at, stuck_look_at_});
+  Duration due = std::min({watch_.warn_at, watch_.limit_at, watch_.kill_at, watch_.look_at, watch_.lease_look_at});
   if (!reports_.is_empty()) due = std::min(due, MonotonicNow() + kReportPause);
   return due;
 }
@@ -392,31 +345,12 @@ void Supervisor::OnTimers(Duration now) {
     BeginStop(watch_.stop_signal, watch_.grace);
   }
   if (watch_.kill_at <= now) {
-    Kill();
-    if (stuck_look_at_ == kNeverDue) stuck_look_at_ = DueAfter(MonotonicNow(), kStuckWait);
+    // Repeats, because a tree can grow while it is walked, and a process can hang in the kernel.
+    SignalDescendants(::getpid(), SIGKILL);
+    if (cgroup_) cgroup_->Kill();
+    watch_.kill_at = DueAfter(MonotonicNow(), watch_.kill_pause);
+    watch_.kill_pause = std::min(2 * watch_.kill_pause, kLastKillPause);
   }
-  if (stuck_look_at_ <= now) LookAtStuck();
-}
-
-void Supervisor::Kill() {
-  SignalDescendants(::getpid(), SIGKILL);
-  if (cgroup_) cgroup_->Kill();
-  watch_.kill_at = DueAfter(MonotonicNow(), watch_.kill_pause);
-  watch_.kill_pause = std::min(2 * watch_.kill_pause, kLastKillPause);
-}
-
-// Such a process cannot be ended, and may still use its GPUs.
-void Supervisor::LookAtStuck() {
-  stuck_look_at_ = DueAfter(MonotonicNow(), kStuckPause);
-  const std::optional<pid_t> stuck = FindStuck(::getpid());
-  if (!stuck) return;
-  if (record_.uid > 0) AbortFuseOf(static_cast<uid_t>(record_.uid));
-  // The process needs a moment to end. Another job's supervisor may have ended its file system just now.
-  if (!std::exchange(has_stuck_, true)) return;
-  const std::string delay = std::string(kStuckProcess) + std::to_string(*stuck) +
-                            " has not ended 30 s after SIGKILL: a file system or a device does not answer; its GPUs "
-                            "stay with it until then";
-  if (std::exchange(record_.delay, delay) != delay) reports_.ReportState();
 }
 
 // If no step runs, the script's other commands get the signal. The tasks of a step can all be on other nodes of a gang.
@@ -661,8 +595,6 @@ void Supervisor::SayIdle() {
   const char byte = 0;
   // If the launcher has gone, the next read detects that.
   ::send(station_.channel, &byte, sizeof byte, MSG_NOSIGNAL | MSG_DONTWAIT);
-  // The stuck process has a copy of the channel, so the launcher would not notice our end.
-  if (station_.has_stuck_process) ::shutdown(station_.channel, SHUT_RDWR);
 }
 
 void Supervisor::WriteExit() {

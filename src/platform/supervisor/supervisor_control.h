@@ -30,7 +30,7 @@ namespace divvy {
 struct SupervisorReport {
   enum class Kind {
     kPrepared,  // A gang's node allocation waits for SendGo: record.port; 0: it is still being prepared.
-    kDelayed,   // Its start waits, or its end long after SIGKILL: record.delay. It can be stopped.
+    kDelayed,   // It is not started yet, and record.delay says why; it can be stopped.
     kStarted,   // The program runs: record.process, record.started.
     kExited,    // All its processes are gone, or it could not be started: record.exit, record.ended.
     kDetached,  // Client `attachment` left the job's terminal; its descriptors are closed.

@@ -145,7 +145,7 @@ void RunSupervisor(int channel, SupervisorSetup setup) {
     for (ForeignDescriptor& stream : frame->streams) stream.Release();  // The request owns them now.
     Wipe(frame->bytes);
     Supervisor(*std::move(request), station).Run();
-    if (station.has_stuck_process || (station.guard.pid != 0 && ::getppid() != station.guard.pid)) ::_exit(0);
+    if (station.guard.pid != 0 && ::getppid() != station.guard.pid) ::_exit(0);
     ::prctl(PR_SET_NAME, "divvy-idle");
   }
 }

@@ -1,7 +1,6 @@
 #include "platform/supervisor/supervisor_job.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -55,15 +54,10 @@ enum class Step {
 };
 
 constexpr std::string_view kTaskPid = "SLURM_TASK_PID=";
-constexpr int kInsideWait = 10'000;  // Milliseconds. See StartPlan::await.
-constexpr int kEndWait = 1'000;      // Milliseconds from SIGKILL until a process counts as stuck.
 
 // The outcome that the new process writes to shared memory.
 struct StartOutcome {
   Step step = Step::kDone;  // The failed step.
-  // The last step that was begun of those that wait for the user's file systems.
-  Step begun = Step::kSession;
-  bool has_program = false;  // The program that could not be executed for ENOENT exists.
   int error = 0;
   ProcessIdentity process;
   Time started = kNoTime;
@@ -157,7 +151,6 @@ void BecomeUser(Start& start) {
 void OpenStreams(Start& start) {
   const StartPlan& plan = *start.plan;
   const LaunchRequest& request = *plan.request;
-  start.outcome->begun = Step::kInput;
   // Appends in any case, so that the job does not overwrite lines that others append, such as scontrol notify.
   const int create = O_WRONLY | O_CREAT | O_APPEND | (request.appends_output ? 0 : O_TRUNC);
   if (!plan.terminal.empty()) return;  // All three are the terminal already.
@@ -165,12 +158,10 @@ void OpenStreams(Start& start) {
   if (request.streams[0] >= 0) ::dup2(request.streams[0], 0);
   else if (!request.input.empty() && !Replace(0, request.input, O_RDONLY)) Fail(start, Step::kInput);
 
-  start.outcome->begun = Step::kOutput;
   if (request.streams[1] >= 0) ::dup2(request.streams[1], 1);
   else if (plan.own_log >= 0) ::dup2(plan.own_log, 1);
   else if (!request.output.empty() && !Replace(1, request.output, create)) Fail(start, Step::kOutput);
 
-  start.outcome->begun = Step::kError;
   if (request.streams[2] >= 0) ::dup2(request.streams[2], 2);
   else if (request.error.empty() || request.error == request.output) ::dup2(1, 2);
   else if (!Replace(2, request.error, create)) Fail(start, Step::kError);
@@ -194,7 +185,6 @@ void ResetSignals() {
 
 [[noreturn]] void Execute(Start& start) {
   int error = ENOENT;
-  start.outcome->begun = Step::kExecute;
   if (start.plan->program->executable >= 0) {
     ::syscall(SYS_execveat, start.plan->program->executable, "", start.argv.data(), start.environment.data(),
               AT_EMPTY_PATH);
@@ -210,8 +200,6 @@ void ResetSignals() {
     if (errno != ENOENT && errno != ENOTDIR) error = errno;
     if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) break;
   }
-  const std::vector<std::string>& paths = start.plan->program->candidates;
-  start.outcome->has_program = error == ENOENT && paths.size() == 1 && ::access(paths.front().c_str(), F_OK) == 0;
   errno = error;
   Fail(start, Step::kExecute);
 }
@@ -244,7 +232,6 @@ int RunChild(void* argument) {
     Fail(start, Step::kMounts);
   }
   if (plan.changes_user) BecomeUser(start);
-  start.outcome->begun = Step::kDirectory;
   if (::chdir(request.directory.empty() ? "/" : request.directory.c_str()) != 0) Fail(start, Step::kDirectory);
   OpenStreams(start);
   if (!request.isolation.keeps_privileges && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
@@ -260,44 +247,19 @@ int RunChild(void* argument) {
   Execute(start);
 }
 
-bool IsReadable(int fd, int wait_ms) {
-  pollfd polled = {.fd = fd, .events = POLLIN, .revents = 0};
-  return ::poll(&polled, 1, wait_ms) > 0;
-}
-
-// Waits for the new process, whose end of `begun` is closed when it executes its program and when it ends. If the start
-// is given up, the process gets SIGKILL. It may still be stuck in the kernel, but executes nothing any more, so the
-// memory that it shares can be used again.
-void Await(Start& start, int pid, int begun, bool& is_stuck) {
-  if (pid <= 0 || (start.plan->await ? start.plan->await(begun) : IsReadable(begun, kInsideWait))) return;
-  ::kill(pid, SIGKILL);
-  is_stuck = !IsReadable(begun, kEndWait);
-  start.outcome->step = start.outcome->begun;
-  start.outcome->error = ETIMEDOUT;
-}
-
-// Creates the process with its own stack and our memory: no page table is copied. Returns when the program is executed,
-// and then has the results that the new process left in `start`.
-StartOutcome StartProgram(Start& start, int& pid, bool& is_stuck) {
-  static StartOutcome outcome;
-  outcome = {};
+// Creates the process like vfork, but with its own stack: no page table is copied. Returns when the program is
+// executed, and then has the results that the new process left in `start`.
+StartOutcome StartProgram(Start& start, int& pid) {
+  StartOutcome outcome;
   start.outcome = &outcome;
-  std::array<int, 2> ends = {-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
-  const Descriptor begun(ends[0]);
-  Descriptor begins(ends[1]);
   alignas(16) static char stack[32768];
-  pid = ::clone(RunChild, stack + sizeof stack, CLONE_VM | SIGCHLD, &start);
-  const int error = errno;
-  begins.Reset();
-  Await(start, pid, begun.get(), is_stuck);
-  errno = error;
+  pid = ::clone(RunChild, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
   return outcome;
 }
 
 // Forks the first process of a node allocation. Returns when this process has closed the supervisor's descriptors, or
 // has ended.
-StartOutcome StartAllocation(Start& start, int& pid, bool& is_stuck) {
+StartOutcome StartAllocation(Start& start, int& pid) {
   std::array<int, 2> ends = {-1, -1};
   void* shared = ::mmap(nullptr, sizeof(StartOutcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED || ::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -312,7 +274,9 @@ StartOutcome StartAllocation(Start& start, int& pid, bool& is_stuck) {
   if (pid == 0) RunChild(&start);
   const int error = errno;
   begins.Reset();
-  Await(start, pid, begun.get(), is_stuck);
+  char none = 0;
+  while (pid > 0 && ::read(begun.get(), &none, 1) < 0 && errno == EINTR) {
+  }
   const StartOutcome outcome = *start.outcome;
   ::munmap(shared, sizeof(StartOutcome));
   errno = error;
@@ -322,8 +286,7 @@ StartOutcome StartAllocation(Start& start, int& pid, bool& is_stuck) {
 std::string Describe(const Start& start, const StartOutcome& outcome, int& code) {
   const LaunchRequest& request = *start.plan->request;
   const JobProgram& program = *start.plan->program;
-  const std::string why = std::string(": ") + (outcome.error == ETIMEDOUT ? "the file system did not answer"
-                                                                          : std::strerror(outcome.error));
+  const std::string why = std::string(": ") + std::strerror(outcome.error);
   const auto quoted = [](const std::string& text) { return "'" + text + "'"; };
   code = CodeOf(outcome);
   switch (outcome.step) {
@@ -364,7 +327,10 @@ std::string Describe(const Start& start, const StartOutcome& outcome, int& code)
   const std::string cannot = "cannot run " + quoted(program.shown_name);
   if (program.interpreter.empty()) {
     // The kernel also returns "no such file" if the file's interpreter is missing.
-    return cannot + (outcome.has_program ? ": the interpreter in its first line does not exist" : why);
+    const std::string& path = program.candidates.empty() ? program.shown_name : program.candidates.front();
+    const std::string full = path.front() == '/' ? path : request.directory + "/" + path;
+    const bool is_there = program.candidates.size() == 1 && ::access(full.c_str(), F_OK) == 0;
+    return cannot + (outcome.error == ENOENT && is_there ? ": the interpreter in its first line does not exist" : why);
   }
   const bool is_dos = program.interpreter.back() == '\r';
   const std::string shown = program.interpreter.substr(0, program.interpreter.find('\r'));
@@ -444,9 +410,8 @@ StartedJob StartJob(const StartPlan& plan) {
   auto [ours, theirs] = plan.mounts != nullptr ? MakeSocketPair() : std::pair<Descriptor, Descriptor>();
   start.namespaces = theirs.get();
   int pid = -1;
+  const StartOutcome outcome = plan.allocation_main != nullptr ? StartAllocation(start, pid) : StartProgram(start, pid);
   StartedJob job;
-  const StartOutcome outcome = plan.allocation_main != nullptr ? StartAllocation(start, pid, job.is_stuck)
-                                                               : StartProgram(start, pid, job.is_stuck);
   if (pid < 0) {
     job.failure = std::string("cannot create a process for the job: ") + std::strerror(errno);
     job.failure_code = kMachineCannot;
@@ -454,11 +419,11 @@ StartedJob StartJob(const StartPlan& plan) {
   }
   job.process = outcome.process;
   job.started = outcome.started;
-  if (ours.is_open() && !job.is_stuck) job.namespaces = ReceiveNamespaces(ours.get());
+  if (ours.is_open()) job.namespaces = ReceiveNamespaces(ours.get());
   job.failure = Describe(start, outcome, job.failure_code);
   if (job.failure.empty() && plan.is_another) job.process = IdentifyProcess(pid);
   if (job.failure.empty()) return job;
-  if (!job.is_stuck) ::waitpid(pid, nullptr, 0);
+  ::waitpid(pid, nullptr, 0);
   job.process = {};
   return job;
 }

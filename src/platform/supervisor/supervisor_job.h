@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,9 +47,6 @@ struct StartPlan {
   std::string watch;
   bool is_another = false;               // Not the job's first process: no record is written.
   const JobNamespaces* joins = nullptr;  // Namespaces to enter, made for the job's first process.
-  /// Waits until `begun` is readable: then the program was executed, or the start has failed. Returns false to give up.
-  /// The user's file systems may never answer. Empty: gives up after 10 s.
-  std::function<bool(int begun)> await;
 };
 
 struct StartedJob {
@@ -59,13 +55,10 @@ struct StartedJob {
   Time started = kNoTime;
   std::string failure;   // Not empty: the start failed, and the process is reaped.
   int failure_code = 0;  // model/exit_codes.h
-  /// The process waits in the kernel and has not ended yet, although it got SIGKILL. It executes nothing any more.
-  bool is_stuck = false;
 };
 
-/// Starts the job's first process. Returns when its program has been executed or could not be executed, or when
-/// plan.await has given up. The run record is written before the program's first instruction. Requires: one thread, all
-/// signals blocked. plan.await must not change what the plan refers to.
+/// Starts the job's first process. Returns when its program has been executed or could not be executed. The run record
+/// is written before the program's first instruction. Requires: one thread, all signals blocked.
 StartedJob StartJob(const StartPlan& plan);
 
 }  // namespace divvy

@@ -36,8 +36,7 @@ struct Station {
   ProcessIdentity guard;  // pid 0: none.
   ProcessIdentity self;
   Descriptor control;
-  std::string address;             // The address of `control`.
-  bool has_stuck_process = false;  // See StartedJob::is_stuck. This supervisor takes no further job.
+  std::string address;  // The address of `control`.
   UserGroups groups;
   UserLimits limits;
 };
@@ -73,8 +72,6 @@ class Supervisor {
   Status CheckTerminalStreams(int in, int out) const;
   bool Isolate(MountPlan& mounts);
   bool Start();
-  /// Carries out commands until the job's program runs. See StartPlan::await.
-  bool AwaitStart(int begun);
   void PassStreams();
 
   // For a node allocation of a gang (node_allocation_start.h).
@@ -96,8 +93,6 @@ class Supervisor {
   bool Reap();
   Duration NextDue() const;
   void OnTimers(Duration now);
-  /// Repeats SIGKILL, because a tree can grow while it is walked, and a process can hang in the kernel.
-  void Kill();
   void OnCommand(SupervisorCommand& command);
   void BeginStop(int signal, Duration grace);
   void SetTimeLimit(Duration limit);
@@ -112,9 +107,6 @@ class Supervisor {
   /// Signals the tasks of the job's steps, or if no step runs, all processes but the first one.
   void SignalSteps(int signal);
   void LookAtLease();
-  /// Deals with processes that have not ended long after SIGKILL: ends file systems of the job's user that do not
-  /// answer. Reports the first process that is left.
-  void LookAtStuck();
 
   void Finish();
   void WriteAbout();
@@ -137,8 +129,6 @@ class Supervisor {
   HeldOutputs held_;
   JobNamespaces namespaces_;  // The namespaces of the job's first process.
   SupervisorReports reports_{record_, station_.control};
-  Duration stuck_look_at_ = kNeverDue;  // When processes that got SIGKILL count as stuck.
-  bool has_stuck_ = false;              // One was found.
   SupervisorLease lease_{station_.setup, record_.lease, watch_};
 
   Exit exit_;  // Holds only what is not in `watch_`: a failure.

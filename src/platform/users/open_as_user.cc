@@ -4,7 +4,6 @@
 #include <linux/capability.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -15,16 +14,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
-#include <memory>
 #include <thread>
 
 namespace divvy {
 namespace {
 
 constexpr std::size_t kStackSize = std::size_t{64} << 10;
-constexpr int kLongestErrand = 10'000;       // Milliseconds.
-constexpr int kErrandEndWait = 1'000;        // Milliseconds from SIGKILL until a child counts as stuck.
 constexpr long kConfigfsMagic = 0x62656570;  // Not in linux/magic.h.
 constexpr std::array<long, 13> kKernelFileSystems = {
     PROC_SUPER_MAGIC, SYSFS_MAGIC,      CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC,
@@ -63,16 +58,6 @@ int RunErrand(void* argument) {
   DoErrand(*static_cast<Errand*>(argument));
   ::_exit(0);
 }
-
-void* StackTop(char* stack) {
-  const auto top = reinterpret_cast<std::uintptr_t>(stack + kStackSize);
-  return stack + kStackSize - top % 16;
-}
-
-bool HasEnded(int pidfd, int wait_ms) {
-  pollfd polled = {.fd = pidfd, .events = POLLIN, .revents = 0};
-  return ::poll(&polled, 1, wait_ms) > 0;
-}
 #endif
 
 }  // namespace
@@ -83,7 +68,6 @@ bool RunAs(const FileOwner& owner, const std::function<void()>& work) {
     return true;
   }
   Errand errand = {.owner = owner, .work = work};
-  bool is_late = false;
 #ifdef __SANITIZE_THREAD__
   // The thread sanitizer cannot follow a child that shares its parent's memory. So a thread does the work here; it has
   // credentials of its own as well.
@@ -93,29 +77,20 @@ bool RunAs(const FileOwner& owner, const std::function<void()>& work) {
     error = errno;
   }).join();
 #else
-  auto stack = std::make_unique_for_overwrite<char[]>(kStackSize);
+  alignas(16) std::array<char, kStackSize> stack;
   // Blocks all signals, because a handler in the child would change the memory that it shares with this process.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  // This thread waits until the child has ended. The child's end sends no signal, and only this call reaps it.
-  int fd = -1;
-  const int pid = ::clone(RunErrand, StackTop(stack.get()), CLONE_VM | CLONE_FILES | CLONE_PIDFD, &errand, &fd);
-  const Descriptor pidfd(fd);
-  is_late = pidfd.is_open() && !HasEnded(pidfd.get(), kLongestErrand);
-  const bool is_stuck = is_late && ::kill(pid, SIGKILL) == 0 && !HasEnded(pidfd.get(), kErrandEndWait);
+  // Works like vfork: this thread waits until the child has ended. The child's end sends no signal, and only this call
+  // reaps it.
+  const int pid = ::clone(RunErrand, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | CLONE_FILES, &errand);
   const int error = errno;
-  while (pid > 0 && !is_stuck && ::waitpid(pid, nullptr, __WCLONE) < 0 && errno == EINTR) {
+  while (pid > 0 && ::waitpid(pid, nullptr, __WCLONE) < 0 && errno == EINTR) {
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (is_stuck) {
-    // The kernel may still use the child's stack.
-    static_cast<void>(stack.release());
-    errno = ETIMEDOUT;
-    return false;
-  }
 #endif
-  errno = errand.is_done ? error : is_late ? ETIMEDOUT : EPERM;
+  errno = errand.is_done ? error : EPERM;
   return errand.is_done;
 }
 

@@ -25,9 +25,9 @@ struct FileOwner {
 };
 
 /// Runs `work` in a child process that has become `owner`, and returns when it is done. Without an owner, runs `work`
-/// in this process. The child shares our memory and descriptors, so what `work` changes or opens is visible afterwards,
-/// errno included. Returns false if `work` did not run, with errno EPERM, or took over 10 s, with errno ETIMEDOUT: a
-/// file system did not answer. Then the child executes nothing any more, but keeps descriptors open until the answer.
+/// in this process. The child shares our memory and descriptors, so everything that `work` changes or opens is visible
+/// afterwards, errno included. Returns false with errno EPERM if the child could not become the owner; `work` did not
+/// run then.
 ///
 /// Callable on any thread; blocks it meanwhile. Cost: about 20 us, whatever the size of the process, because no page
 /// table is copied.

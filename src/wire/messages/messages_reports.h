@@ -36,7 +36,7 @@ struct UsageReport {
   double capacity_gpu_hours = 0;     // GPU-hours that the current GPUs offer over the period. 0: there are no GPUs.
   bool is_cut = false;               // Only the newest runs were read, because there are too many.
   std::optional<double> nodes_cost;  // The cost of all nodes of providers in the period. Absent if none existed.
-  std::optional<double> unused_nodes_cost;  // The part of it that no job had.
+  std::optional<double> unused_nodes_cost;  // The part of it that no job had. Absent too if `is_cut`.
   /// Most GPU-hours first. By hour: in order of time. By job: the first 1,000, most GPU-hours of failed runs first.
   std::vector<UsageRow> rows;
 };

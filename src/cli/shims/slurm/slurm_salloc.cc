@@ -81,8 +81,8 @@ int SallocMain(const std::vector<std::string>& words) {
   spec.is_foreground = true;
   dialect::slurm::KeepOrigin(spec, around);
   dialect::slurm::Keep(spec, "door", "salloc");
-  Status finished = dialect::ApplyTaskHosts(around, false, spec);
-  if (finished) finished = dialect::FinishSlurm(spec);
+  const auto hosts = dialect::ApplyTaskHosts(around, false, spec);
+  const Status finished = hosts ? dialect::FinishSlurm(spec) : Status(hosts.error());
   if (!finished) return FailAs("salloc", InSlurmsWords(finished.error().message));
   if (const Status place = dialect::CheckSlurmPlace(spec); !place)
     return FailAs("salloc", std::string(kRefused) + InSlurmsWords(place.error().message));

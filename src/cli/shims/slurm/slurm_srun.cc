@@ -349,6 +349,24 @@ std::vector<std::string> WithCommands(const std::vector<std::string>& words, con
   return all;
 }
 
+/// Where the command begins in `words`, which were read into `wish`; with a "--" before it.
+std::vector<std::string>::const_iterator CommandIn(const std::vector<std::string>& words, const SrunFlags& wish) {
+  auto command = words.end() - static_cast<std::ptrdiff_t>(wish.command.size());
+  if (command != words.begin() && *(command - 1) == "--") --command;
+  return command;
+}
+
+/// Refuses a list of hosts that would be too long for one word of a command line (128 KiB).
+Status CheckListLength(const std::vector<std::string>& hosts) {
+  constexpr std::size_t kMostListBytes = 100 << 10;
+  const std::size_t length = dialect::FoldHostList(hosts).size();
+  if (length <= kMostListBytes) return {};
+  return InvalidArgument("the list of the tasks' hosts has " + std::to_string(length) + " bytes, at most " +
+                         std::to_string(kMostListBytes) +
+                         " are possible here; start fewer tasks, or start them from a script inside the job, which "
+                         "reads SLURM_HOSTFILE itself");
+}
+
 /// The words with which a job starts its own step. Options about nodes are cleared, because the job has its nodes by
 /// then. A longer --nodelist may contain nodes that the job did not get. The time limit is that of the job alone.
 /// `task_hosts`: the node of each task; empty: any.
@@ -359,12 +377,11 @@ std::vector<std::string> StepWords(const SrunFlags& wish, const std::vector<std:
   std::vector<std::string> all;
   if (!wish.noted.notes.empty()) all.emplace_back("--noted");
   bool is_first = true;
-  for (std::vector<std::string>& section : is_one ? std::vector(1, words) : SplitAtColons(words)) {
+  for (const std::vector<std::string>& section : is_one ? std::vector(1, words) : SplitAtColons(words)) {
     if (!std::exchange(is_first, false)) all.emplace_back(":");
     SrunFlags its;
     static_cast<void>(ReadWords(its, section, around));  // They were read before.
-    auto command = section.end() - static_cast<std::ptrdiff_t>(its.command.size());
-    if (command != section.begin() && *(command - 1) == "--") --command;
+    const auto command = CommandIn(section, its);
     all.insert(all.end(), section.begin(), command);
     if (its.spec.time_limit > Duration(0)) all.emplace_back("--time=0");
     if (says_where && is_one)
@@ -410,8 +427,8 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
   dialect::slurm::KeepOrigin(spec, around);
   const bool is_test = TakeClientFlag(spec, "test-only");
   const std::string refused = is_test ? "allocation failure: " : "Unable to allocate resources: ";
-  auto task_hosts = dialect::TaskHosts(spec, around, true);
-  Status finished = task_hosts ? dialect::ApplyTaskHosts(around, true, spec) : Status(task_hosts.error());
+  const auto task_hosts = dialect::ApplyTaskHosts(around, true, spec);
+  Status finished = task_hosts ? CheckListLength(*task_hosts) : Status(task_hosts.error());
   if (finished) finished = dialect::FinishSlurm(spec);
   if (finished) finished = FillExclusive(spec);
   if (!finished) return FailAs("srun", InSlurmsWords(finished.error().message));
@@ -467,6 +484,11 @@ Status CheckIsOfOne(const SrunFlags& wish, const std::string& job) {
                          *(colon + 1) + " with a separate srun, or quote ':' together with its argument");
 }
 
+/// One file cannot list the hosts of several components.
+void DropHostFile(std::vector<std::string>& environment) {
+  std::erase_if(environment, [](const std::string& entry) { return entry.starts_with("SLURM_HOSTFILE="); });
+}
+
 /// In a heterogeneous job, each section of words applies to the components that --het-group names. By default the first
 /// section is for the first component, the second for the second, and so on.
 Result<StepOptions> AskOfParts(const StepCall& call, const std::vector<std::string>& words, const JobAround& job,
@@ -487,6 +509,7 @@ Result<StepOptions> AskOfParts(const StepCall& call, const std::vector<std::stri
       SrunFlags its = wish;
       JobAround around = job;
       around.environment = EnvironmentOfComponent(std::move(around.environment), component);
+      if (stretches.size() > 1 || components.size() > 1) DropHostFile(around.environment);
       DIVVY_TRY(StepOptions part, AskOf(its, call, around, true));
       part.component = component;
       if (whole.commands.empty()) whole = part;
@@ -612,12 +635,17 @@ int SrunMain(const std::vector<std::string>& given) {
   }
   const bool is_elsewhere = !wish.jobid.empty() && wish.jobid != EnvironmentValue(around.environment, "DIVVY_JOB_ID");
   if (read && is_elsewhere) {
-    // The file of hosts is on the caller's machine, and the step's own process does not get its variable.
-    const auto hosts = dialect::TaskHosts(wish.spec, around, true);
-    if (!hosts) return FailAs("srun", hosts.error());
     std::vector<std::string> all = words;
-    if (!hosts->empty() && stretches.size() == 1)
-      all.insert(all.begin(), {"--distribution=arbitrary", "--nodelist=" + dialect::FoldHostList(*hosts)});
+    if (stretches.size() == 1) {
+      // The file of hosts is on the caller's machine, and the step's own process does not get its variable.
+      const auto hosts = dialect::TaskHosts(wish.spec, around, true);
+      if (!hosts) return FailAs("srun", hosts.error());
+      if (const Status length = CheckListLength(*hosts); !length) return FailAs("srun", length.error());
+      if (!hosts->empty()) {
+        all.insert(all.begin() + (CommandIn(words, wish) - words.begin()),
+                   {"--distribution=arbitrary", "--nodelist=" + dialect::FoldHostList(*hosts)});
+      }
+    }
     return RunInStepOf(wish.jobid, "srun", all, wish.has_pty);
   }
   // The step process parses the words again and reports errors.

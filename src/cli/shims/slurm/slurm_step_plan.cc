@@ -97,6 +97,7 @@ Result<StepOptions> ReadStepOptions(JobSpec& spec, const JobAround& around, bool
   }
   if (!task_hosts.empty()) {
     if (!given("ntasks")) options::Keep(spec, "ntasks", std::to_string(task_hosts.size()));
+    dialect::CutTaskHosts(spec, task_hosts);  // Now with the job's number of tasks.
     options::Forget(spec, "nodelist");
   }
   if (!says_gpus) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "base/text.h"
 #include "cli/shims/slurm/slurm_submit.h"
 #include "cli/steps/steps.h"
@@ -131,6 +133,15 @@ TEST(StepPlan, RefusesNodesOutsideASingleNodeJob) {
   EXPECT_EQ(why({"-x", "n[1-3]", "true"}), begin + "it excludes every node of the job");
   EXPECT_EQ(why({"-N2", "true"}), begin + "it asks for 2 nodes, the job has 1");
   EXPECT_EQ(why({"-r", "1", "true"}), begin + "the step begins at node 1 of the job's nodes, but the last one is 0");
+  // Hosts behind the last task's do not matter.
+  EXPECT_EQ(why({"-n1", "-m", "arbitrary", "-w", "n1,n2", "true"}), "on n1.lab");
+  EXPECT_EQ(why({"-m", "arbitrary", "-w", "n1,n2", "true"}), begin + "'n2' is not one of the job's nodes: n1");
+  const std::string file = testing::TempDir() + "divvy-hosts";
+  std::ofstream(file) << "n1\nn2\n";
+  call.environment.push_back("SLURM_HOSTFILE=" + file);
+  EXPECT_EQ(why({"true"}), begin + "'n2' is not one of the job's nodes: n1");
+  call.environment.push_back("SLURM_NTASKS=1");
+  EXPECT_EQ(why({"true"}), "on n1.lab") << "the job's number of tasks";
 }
 
 /// The hosts of the tasks for `words`, with this hostfile; or the error.
@@ -150,6 +161,8 @@ std::string Hosts(const std::string& words, const std::string& file, bool is_sru
 TEST(StepPlan, AHostfileListsTheNodeOfEachTask) {
   EXPECT_EQ(Hosts("-m arbitrary", "n2\n  n1 # the second\n\n# none\nn2\n"), "n2 n1 n2");
   EXPECT_EQ(Hosts("-m arbitrary", "n[3,1],n9\nn1*3\n"), "n3 n1 n9 n1 n1 n1");
+  EXPECT_EQ(Hosts("-m arbitrary", "n2,n1*2\nn1*2, n[2,3]*2 n4"), "n2 n1 n1 n1 n1 n2 n3 n2 n3 n4");
+  EXPECT_EQ(Hosts("-m arbitrary -n2", "n2\nn1\nn3"), "n2 n1") << "one for each task";
   EXPECT_EQ(Hosts("", "n2"), "n2") << "srun reads it without -m";
   EXPECT_EQ(Hosts("", "n2", false), "") << "others need -m arbitrary";
   EXPECT_EQ(Hosts("-m arbitrary", "n2", false), "n2");
@@ -157,7 +170,7 @@ TEST(StepPlan, AHostfileListsTheNodeOfEachTask) {
   EXPECT_EQ(Hosts("-m arbitrary -w n2,n1,n1", "n5"), "n2 n1 n1");
   EXPECT_EQ(Hosts("-m arbitrary", ""), "");
   EXPECT_EQ(Hosts("-m arbitrary", "# none\n"), "SLURM_HOSTFILE=hosts: it lists no host; write one on each line");
-  for (const char* wrong : {"n1*0", "n1*", "n1*x", "n1*65537", "*3", "n[1-65536]*2"}) {
+  for (const char* wrong : {"n1*0", "n1*", "n1*x", "n1*65537", "*3", "n1 *3", "n[1-65536]*2", "n[1,n2*2", "n1]*2"}) {
     EXPECT_TRUE(Hosts("-m arbitrary", wrong).starts_with("SLURM_HOSTFILE=hosts: ")) << wrong;
   }
 }
@@ -175,6 +188,7 @@ TEST(StepPlan, AListOfHostsSetsTheTasksOfAStep) {
   EXPECT_EQ(ask("")->layout.nodes, 0) << "not those of the job";
   EXPECT_TRUE(ask("-m arbitrary -w n2,n1,n2")->machines.empty());
   EXPECT_EQ(ask("-n2")->layout.tasks, 2);
+  EXPECT_EQ(ask("-n2")->task_hosts, (Texts{"n2", "n1"}));
 }
 
 TEST(StepPlan, AListOfHostsSetsTheNodesOfAJob) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <set>
 
+#include "base/index_ranges.h"
 #include "base/text.h"
 #include "cli/client/command.h"
 #include "cli/shims/gflow/gflow_words.h"
@@ -26,14 +28,39 @@ std::string Elapsed(const wire::JobView& job, double now) {
 
 double Now() { return ToSeconds(CallerParseContext().now); }
 
+/// The executions of tasks that have not begun: they have numbers, but no rows of their own. `array_id` is their task.
+std::vector<wire::JobView> NotBegun(const std::vector<wire::JobView>& jobs) {
+  std::vector<wire::JobView> out;
+  for (const wire::JobView& task : jobs) {
+    const auto indices = IndexRanges::Parse(task.array_indices, "a task");
+    if (task.array_indices.empty() || !indices) continue;
+    for (const auto& range : indices->ranges()) {
+      for (std::uint64_t index = range.first; index <= range.last; ++index) {
+        out.push_back(task);
+        out.back().id = JobId(task.id.value() + 1 + index);
+        out.back().array_id = task.id;
+      }
+    }
+  }
+  return out;
+}
+
 /// The executions that the words select.
 Result<std::vector<wire::JobView>> Select(Api& api, const Words& words, const VhGlobal& global) {
   DIVVY_TRY(std::vector<wire::JobView> all, FetchExecutions(api, global.project));
+  // The latest execution is one that has a row.
+  const bool is_latest =
+      std::ranges::any_of(words, [](const std::string& word) { return word.find("latest") != std::string::npos; });
+  if (!is_latest) std::ranges::move(NotBegun(all), std::back_inserter(all));
   std::vector<std::uint64_t> ids;
   for (const wire::JobView& job : all) ids.push_back(job.id.value());
   DIVVY_TRY(std::vector<std::uint64_t> wanted, ParseCounters(words, ids));
   std::set<std::uint64_t> set(wanted.begin(), wanted.end());
-  std::erase_if(all, [&](const wire::JobView& job) { return !set.contains(job.id.value()); });
+  std::erase_if(all, [&](const wire::JobView& job) {
+    const bool is_in_task = !job.array_indices.empty() && job.array_id && set.contains(job.array_id->value());
+    return is_in_task || !set.contains(job.id.value());
+  });
+  std::ranges::sort(all, {}, [](const wire::JobView& job) { return job.id; });
   return all;
 }
 

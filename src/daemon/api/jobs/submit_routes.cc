@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "base/text.h"
-#include "control/jobs/submission_limits.h"
 #include "daemon/auth/accounts.h"
 #include "daemon/notify/notifier.h"
 #include "daemon/providers/provider_host.h"
@@ -138,14 +137,11 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
   if (const Status here = is_foreground && streams == 3 ? KeepHere(driver_.controller().scheduler(), spec) : Status();
       !here)
     return call.Refuse(here.error());
-  const std::uint64_t program_bytes = call.caller.is_admin ? 0 : ProgramBytes(spec);
-  if (const Status room = CheckPrograms(call.caller, program_bytes); !room) return call.Refuse(room.error());
   SpecLabels labels = LabelsOf(spec);
   const auto given_labels = spec.labels;
   const auto result =
       driver_.controller().Submit(std::move(spec), *elements, call.caller, driver_.Now(), driver_.Outcomes());
   if (!result) return call.Refuse(result.error());
-  if (program_bytes > kSmallProgramBytes) programs_[call.caller.user.uid][result->id] = program_bytes;
   if (ports_.providers) ports_.providers->Learn(result->id, given_labels);
   // The accepted specification includes the defaults of its pool.
   if (const auto kept = driver_.controller().PendingSpec(result->id)) {
@@ -184,31 +180,6 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
         call->Answer(answer);
       },
       ControllerDriver::IfNotStored::kRefuse);
-}
-
-// Jobs that were submitted before the daemon's start are counted once, with the user's first large program. So the rule
-// costs nothing for usual jobs.
-Status SubmitRoutes::CheckPrograms(const Caller& caller, std::uint64_t more_bytes) {
-  if (more_bytes <= kSmallProgramBytes) return {};
-  const auto& live = driver_.controller().live();
-  const auto [own, is_new] = programs_.try_emplace(caller.user.uid);
-  for (auto record = live.begin(); is_new && record != live.end(); ++record) {
-    const auto& [id, job] = *record;
-    if (job.user.uid != caller.user.uid || job.array.is_set()) continue;
-    const auto pending = driver_.controller().PendingSpec(id);
-    const auto stored = pending ? Result<JobSpec>(*pending) : driver_.store().Spec(job.spec_of);
-    const std::uint64_t bytes = stored ? ProgramBytes(*stored) : 0;
-    if (bytes > kSmallProgramBytes) own->second[id] = bytes;
-  }
-  std::erase_if(own->second, [&](const auto& one) { return !live.contains(one.first); });
-  std::uint64_t bytes = more_bytes;
-  for (const auto& [id, of_job] : own->second) bytes += of_job;
-  if (bytes <= SubmissionLimits::kMostTextOfUser) return {};
-  return LimitExceeded("the queued and running jobs of user " + caller.user.name + " would have " +
-                       std::to_string(bytes) + " bytes of scripts, arguments and parameters in programs above " +
-                       std::to_string(kSmallProgramBytes) + " bytes, but may have at most " +
-                       std::to_string(SubmissionLimits::kMostTextOfUser) +
-                       "; put large programs into files and submit their paths, or submit one array");
 }
 
 Status SubmitRoutes::CompleteSpec(const ApiCall& call, JobSpec& spec) const {

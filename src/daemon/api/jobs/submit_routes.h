@@ -1,9 +1,6 @@
 // Routes that submit jobs, arrays and sweeps, and forecast when they would start.
 #pragma once
 
-#include <cstdint>
-#include <map>
-
 #include "daemon/api/call/api_context.h"
 #include "daemon/api/call/route_table.h"
 #include "daemon/api/jobs/terminal_routes.h"
@@ -22,8 +19,6 @@ class SubmitRoutes {
   void Submit(ApiCall& call);
   /// Submits now, or as soon as the limit on the user's submissions per second allows it (UserLoads).
   void TakeSubmission(ApiCall& call);
-  /// Fails with kLimitExceeded if the programs of the caller's live jobs would fill too much of the store.
-  Status CheckPrograms(const Caller& caller, std::uint64_t more_bytes);
   /// Answers a repeated submission, whose key is that of an earlier one, with the earlier job.
   void AnswerAgain(ApiCall& call, JobId job, std::int64_t count);
   void AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t elements, wire::SubmitAnswer answer);
@@ -32,8 +27,6 @@ class SubmitRoutes {
   ControllerDriver& driver_;
   const ApiPorts& ports_;
   TerminalRoutes& terminals_;
-  /// By user: ProgramBytes of the live jobs above kSmallProgramBytes. A user is added with the first such submission.
-  std::map<std::int64_t, std::map<JobId, std::uint64_t>> programs_;
 };
 
 }  // namespace divvy

@@ -45,14 +45,12 @@ Result<ReportBy> ReportByOf(const HttpRequest& request, std::span<const ReportBy
 
 // Running, waiting and just ended jobs come from the loop; the rest is read from the store outside of it.
 void ReportRuns(ApiContext& api, ApiCall& call, ReportBy by, const ReportStretch& stretch, PastRuns past,
-                ReportOfRuns report, std::vector<providers::NodeRequest> nodes) {
+                ReportOfRuns report) {
   std::map<JobId, std::uint32_t> known;  // Maps each job to its counted run; 0: the job waits.
   std::vector<ReportedRun> runs;
-  const auto add_run = [by, own_node = OwnNodeName(api.ports), nodes = std::move(nodes)](
-                           const JobRecord& record, bool is_past, std::vector<ReportedRun>& to) {
-    const std::size_t first = to.size();
+  const auto add_run = [by, own_node = OwnNodeName(api.ports)](const JobRecord& record, bool is_past,
+                                                               std::vector<ReportedRun>& to) {
     is_past ? AddPastRunOf(record, by, own_node, to) : AddRunOf(record, by, own_node, to);
-    AddCostsOf(record, by, nodes, std::span(to).subspan(first));
   };
   const auto add = [&](const JobRecord& record) {
     // The runs of an array are those of its elements.

@@ -21,13 +21,12 @@ Result<ReportBy> ReportByOf(const HttpRequest& request, std::span<const ReportBy
 
 /// Builds the body of an answer from runs. Called on a thread for slow reads. `is_cut`: there were too many runs, so
 /// the oldest ones are missing.
-using ReportOfRuns = std::function<std::string(const std::vector<ReportedRun>& runs, bool is_cut)>;
+using ReportOfRuns = std::function<std::string(std::vector<ReportedRun>& runs, bool is_cut)>;
 /// Whether earlier runs of jobs that were started again count. A report on GPU use leaves them out, because use is
 /// recorded per job and not per run.
 enum class PastRuns { kCount, kLeaveOut };
-/// Answers with `report` of all runs in the period. By node, a run on several nodes is one entry per node. `nodes`:
-/// those of providers, ordered as AddCostsOf requires; the runs get their costs there.
+/// Answers with `report` of all runs in the period. By node, a run on several nodes is one entry per node.
 void ReportRuns(ApiContext& api, ApiCall& call, ReportBy by, const ReportStretch& stretch, PastRuns past,
-                ReportOfRuns report, std::vector<providers::NodeRequest> nodes = {});
+                ReportOfRuns report);
 
 }  // namespace divvy

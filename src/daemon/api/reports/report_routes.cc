@@ -73,19 +73,19 @@ void ReportRoutes::Usage(ApiCall& call) {
   const auto stretch = StretchOf(call.request, driver_.Now());
   if (!stretch) return call.Refuse(stretch.error());
   const double gpus = driver_.controller().scheduler().gpu_count();
-  std::vector<providers::NodeRequest> nodes;
-  if (ports_.providers) nodes = ports_.providers->NodesSince(stretch->since);
-  std::ranges::sort(nodes, {}, [](const auto& node) { return std::tie(node.node, node.gone); });
-  std::erase_if(nodes, [&](const auto& node) { return node.requested >= stretch->until; });
-  ReportRuns(
-      api_, call, *by, *stretch, PastRuns::kCount,
-      [by = *by, stretch = *stretch, gpus, nodes](const std::vector<ReportedRun>& runs, bool is_cut) {
-        wire::UsageReport report = ReportUsage(runs, by, stretch, nodes);
-        report.capacity_gpu_hours = gpus * ToSeconds(stretch.until - stretch.since) / 3600;
-        report.is_cut = is_cut;
-        return wire::Encode(report);
-      },
-      nodes);
+  const auto nodes = std::make_shared<std::vector<providers::PricedNode>>();
+  if (ports_.providers) *nodes = ports_.providers->NodesBetween(stretch->since, stretch->until);
+  ReportRuns(api_, call, *by, *stretch, PastRuns::kCount,
+             [by = *by, stretch = *stretch, gpus, nodes](std::vector<ReportedRun>& runs, bool is_cut) {
+               std::ranges::sort(*nodes, {}, [](const auto& node) { return std::tie(node.node, node.gone); });
+               AddCosts(*nodes, runs);
+               wire::UsageReport report = ReportUsage(runs, by, stretch, *nodes);
+               report.capacity_gpu_hours = gpus * ToSeconds(stretch.until - stretch.since) / 3600;
+               report.is_cut = is_cut;
+               // The cost of runs that were not read would count as unused.
+               if (is_cut) report.unused_nodes_cost.reset();
+               return wire::Encode(report);
+             });
 }
 
 void ReportRoutes::Fairness(ApiCall& call) {

@@ -1,6 +1,7 @@
 #include "daemon/api/ui/mcp_routes.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/text.h"
 #include "dialect/options/parse_context.h"
@@ -12,20 +13,21 @@ namespace {
 
 constexpr int kOk = 200;
 constexpr int kAccepted = 202;
-/// The handshake was in an earlier request. A batch could keep a thread of slow reads busy for long, so there are none.
-constexpr std::string_view kWithoutBatches = "2025-06-18";
+/// The only revision here: the handshake was in an earlier request. It has no batches, which could keep a thread of
+/// slow reads busy for long.
+constexpr std::string_view kRevision = "2025-06-18";
 /// The headers that identify the caller. A tool's requests have only these.
 constexpr std::string_view kIdentity[] = {"authorization", "cookie", "divvy-page"};
 
-HttpRequest RequestOf(const mcp::McpRequest& asked, const HttpHeaders& identity) {
+Result<HttpRequest> RequestOf(const mcp::McpRequest& asked, const HttpHeaders& identity) {
   std::string bytes;
   SerialiseRequest(asked.method, asked.target, asked.body, bytes);
   HttpReader reader;
   reader.Feed(bytes);
-  // A tool encodes what it puts into a target, so this is a request; an empty one would get status 404.
-  HttpRequest request = reader.Next().value_or(HttpRequest());
-  request.headers = identity;
-  return request;
+  std::optional<HttpRequest> request = reader.Next();
+  if (!request) return InvalidArgument(reader.error() ? reader.error()->message : "the request has no end");
+  request->headers = identity;
+  return *std::move(request);
 }
 
 /// As a client would read it: names in lower case.
@@ -34,7 +36,9 @@ HttpResponse AsReceived(HttpResponse response) {
   return response;
 }
 
-int MostGpusOfANode(const Scheduler& cluster) {
+/// Only submissions need this number, and it takes a look at every node. The tool's name may be written with escapes.
+std::optional<int> MostGpusOfANode(const Scheduler& cluster, std::string_view message) {
+  if (message.find("submit") == message.npos && message.find("\\u") == message.npos) return std::nullopt;
   std::size_t most = 0;
   for (const NodeUsage& node : cluster.nodes()) most = std::max(most, node.capacity.gpus.size());
   return static_cast<int>(most);
@@ -44,7 +48,7 @@ int MostGpusOfANode(const Scheduler& cluster) {
 
 /// One message and its answer. Used by one thread at a time: the loop's, or the reader's.
 struct McpRoutes::Talk {
-  mcp::McpServer server;
+  std::optional<mcp::McpServer> server;  // Made by the reader.
   std::string message;
   Peer peer;
   HttpHeaders identity;
@@ -69,33 +73,37 @@ void McpRoutes::Begin(ApiCall& call) {
                                         "' has sent this request; agents send no Origin header"));
   }
   const std::string_view revision = call.request.header("mcp-protocol-version");
-  if (!revision.empty() && !mcp::McpServer::KnowsRevision(revision)) {
-    return call.Refuse(InvalidArgument("MCP-Protocol-Version: '" + std::string(revision.substr(0, 100)) +
-                                       "': expected 2025-06-18 or 2025-03-26"));
+  if (!revision.empty() && revision != kRevision) {
+    return call.Refuse(
+        InvalidArgument("MCP-Protocol-Version: '" + std::string(revision.substr(0, 100)) + "': expected 2025-06-18"));
   }
   mcp::McpServer::Settings settings{.how_to_allow = "?allow= in the address, for example ?allow=",
-                                    .revision = kWithoutBatches};
+                                    .revision = kRevision};
   if (const auto allow = call.request.query.find("allow"); allow != call.request.query.end()) {
     auto allowed = mcp::ParseAllowedTools(allow->second);
     if (!allowed) return call.Refuse(InvalidArgument("allow: " + allowed.error().message));
     settings.allowed = *std::move(allowed);
   }
-  mcp::McpPorts tools{.around = [around = form_.ParseContextOf(call)] { return around; },
-                      .finish =
-                          [gpus = MostGpusOfANode(api_.driver.controller().scheduler())](JobSpec& spec) {
-                            dialect::CompleteSlurm(spec, gpus);
-                            return Status();
-                          }};
-  auto talk = std::make_shared<Talk>(Talk{.server = {mcp::McpTools(tools), std::move(settings)},
-                                          .message = std::move(message),
-                                          .peer = ports_.peer(),
-                                          .identity = {}});
+  mcp::McpPorts tools{
+      .around =
+          [context = form_.ContextOf(call), made = std::make_shared<std::optional<dialect::ParseContext>>()] {
+            if (!*made) *made = context();
+            return **made;
+          },
+      .finish =
+          [gpus = MostGpusOfANode(api_.driver.controller().scheduler(), message)](JobSpec& spec) {
+            dialect::CompleteSlurm(spec, gpus);
+            return Status();
+          }};
+  auto talk =
+      std::make_shared<Talk>(Talk{.server = {}, .message = std::move(message), .peer = ports_.peer(), .identity = {}});
   std::ranges::copy_if(call.request.headers, std::back_inserter(talk->identity), [](const auto& header) {
     return std::ranges::find(kIdentity, header.first) != std::end(kIdentity);
   });
   // Options are slow to parse, and answers slow to shorten, so both happen on another thread.
-  api_.reader.Read(call, [this, talk]() -> FinishCall {
-    talk->exchange = talk->server.Begin(talk->message);
+  api_.reader.Read(call, [this, talk, tools = std::move(tools), settings = std::move(settings)]() -> FinishCall {
+    talk->server.emplace(mcp::McpTools(tools), settings);
+    talk->exchange = talk->server->Begin(talk->message);
     return [this, talk](ApiCall& waiting) { Continue(waiting, talk); };
   });
 }
@@ -107,16 +115,21 @@ void McpRoutes::Continue(ApiCall& call, const std::shared_ptr<Talk>& talk) {
     const auto answer = talk->exchange.Answer();
     return call.Send(answer ? kOk : kAccepted, answer.value_or(""));
   }
-  HttpRequest request = RequestOf(*next, talk->identity);
-  const auto on_answer = [this, is_alive = std::weak_ptr(is_alive_), talk,
-                          waiting = std::make_shared<ApiCall>(std::move(call))](const HttpResponse& response) {
+  auto request = RequestOf(*next, talk->identity);
+  if (!request) {
+    talk->exchange.OnAnswer(request.error());
+    return Continue(call, talk);
+  }
+  const auto waiting = std::make_shared<ApiCall>(std::move(call));
+  Reply reply = Reply::To([this, is_alive = std::weak_ptr(is_alive_), talk, waiting](const HttpResponse& response) {
     if (is_alive.expired()) return;
     api_.reader.Read(*waiting, [this, talk, answer = AsReceived(response)]() -> FinishCall {
       talk->exchange.OnAnswer(answer);
       return [this, talk](ApiCall& again) { Continue(again, talk); };
     });
-  };
-  ports_.send(talk->peer, std::move(request), Reply::To(on_answer));
+  });
+  waiting->reply.OnClosed(reply.Canceller());
+  ports_.send(talk->peer, *std::move(request), std::move(reply));
 }
 
 }  // namespace divvy

@@ -26,7 +26,10 @@ class McpOverHttp : public World, public testing::Test {
     };
     routing.remote = remote_;
     routing.agents = listener_;
-    routing.login_environment = [](const User&) { return std::vector<std::string>{"HOME=/home/ada"}; };
+    routing.login_environment = [this](const User&) {
+      ++logins_;
+      return std::vector<std::string>{"HOME=/home/ada"};
+    };
     Admins admins({}, [](const User&, const std::string&) { return false; });
     routes_ = std::make_unique<Routes>(*driver_, node_, About(), std::move(admins), std::move(routing));
     user_ = MakeToken(TokenRole::kUser);
@@ -70,6 +73,7 @@ class McpOverHttp : public World, public testing::Test {
 
   std::shared_ptr<RemoteAccess> remote_;
   std::string user_;
+  int logins_ = 0;  // Look-ups of a login's environment.
   Peer peer_{.address = "10.0.0.9"};
 };
 
@@ -79,6 +83,9 @@ TEST_F(McpOverHttp, AnswersAHandshakeAToolAndANotification) {
   EXPECT_EQ(hello.status, 200);
   EXPECT_EQ(hello.content_type, "application/json");
   EXPECT_TRUE(Has(hello, R"("protocolVersion":"2025-06-18")")) << hello.body;
+  const HttpResponse older =
+      Ask(R"({"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26"}})");
+  EXPECT_TRUE(Has(older, R"("protocolVersion":"2025-06-18")")) << "the only revision over HTTP: " << older.body;
   EXPECT_EQ(Ask(R"({"jsonrpc":"2.0","method":"notifications/initialized"})").status, 202);
   Submit("mine");
   Settle();
@@ -100,9 +107,10 @@ TEST_F(McpOverHttp, RefusesOtherPagesMethodsRevisionsAndMachines) {
   EXPECT_EQ(Post(kList, {{"authorization", user_}, {"origin", "http://evil.example"}}).status, 403);
   EXPECT_EQ(Post("", {{"authorization", user_}}, "", "GET").status, 405);
   EXPECT_EQ(Post("", {{"authorization", user_}}, "", "DELETE").status, 405);
-  const HttpResponse revision = Post(kList, {{"authorization", user_}, {"mcp-protocol-version", "1999-01-01"}});
+  const HttpResponse revision = Post(kList, {{"authorization", user_}, {"mcp-protocol-version", "2025-03-26"}});
   EXPECT_EQ(revision.status, 400);
-  EXPECT_TRUE(Has(revision, "'1999-01-01': expected 2025-06-18")) << revision.body;
+  EXPECT_TRUE(Has(revision, "'2025-03-26': expected 2025-06-18\"")) << revision.body;
+  EXPECT_EQ(Post(kList, {{"authorization", user_}, {"mcp-protocol-version", "2025-06-18"}}).status, 200);
   const HttpResponse allow = Ask(kList, "everything");
   EXPECT_EQ(allow.status, 400);
   EXPECT_TRUE(Has(allow, "expected submit or cancel")) << allow.body;
@@ -138,6 +146,7 @@ TEST_F(McpOverHttp, AllowsAViewersTokenNoChange) {
   user_ = MakeToken(TokenRole::kViewer);
   EXPECT_TRUE(Has(Ask(Call("queue", "{}")), "\"isError\":false"));
   EXPECT_TRUE(Has(Ask(Call("submit", R"({"command":["true"]})"), "submit"), "\"isError\":true"));
+  EXPECT_TRUE(Has(Ask(Call("preview_submit", R"({"command":["true"]})")), "\"isError\":true"));
   EXPECT_EQ(driver_->controller().Find(JobId(1)), nullptr);
 }
 
@@ -145,6 +154,46 @@ TEST_F(McpOverHttp, ReadsNoFileOfTheServer) {
   const HttpResponse answer =
       Ask(Call("submit", R"({"command":["a","{lr}"],"options":["--param-file=/etc/hostname"]})"), "submit");
   EXPECT_TRUE(Has(answer, "cannot be read here")) << answer.body;
+}
+
+TEST_F(McpOverHttp, LooksUpTheLoginOnlyForASubmissionOrAReport) {
+  Ask(kList);
+  Ask(Call("queue", "{}"));
+  EXPECT_EQ(logins_, 0);
+  Ask(Call("report", R"({"kind":"usage","since":"7d","until":"1d"})"));
+  EXPECT_EQ(logins_, 1) << "once for both times";
+}
+
+TEST_F(McpOverHttp, CountsTheGpusOfANodeForAnExclusiveJob) {
+  NodeCapacity capacity;
+  capacity.cpus = 8;
+  capacity.gpus.resize(2);
+  capacity.gpus[0].uuid = "GPU-a";
+  capacity.gpus[1].uuid = "GPU-b";
+  controller_.SetCapacity(std::move(capacity));
+  // The name of the tool has an escape.
+  Ask(Call("\\u0073ubmit", R"({"script":"#!/bin/sh\n#SBATCH --exclusive\ntrue\n"})"), "submit");
+  const JobRecord* job = driver_->controller().Find(JobId(1));
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(job->request.gpus, 2);
+}
+
+TEST_F(McpOverHttp, EndsAToolWhoseClientIsGone) {
+  HttpRequest request;
+  request.method = "POST";
+  request.path = "/v1/mcp";
+  request.headers = {{"authorization", user_}};
+  request.body = Call("queue", R"({"ended":true})");
+  bool has_answer = false;
+  Reply reply = Reply::To([&](const HttpResponse&) { has_answer = true; });
+  const auto leave = reply.Canceller();
+  routes_->Handle(peer_, std::move(request), std::move(reply));
+  Read();
+  ASSERT_FALSE(reads_.empty()) << "the tool's request reads the store";
+  leave();
+  Read();
+  EXPECT_TRUE(reads_.empty()) << "an answer that nobody waits for";
+  EXPECT_FALSE(has_answer);
 }
 
 TEST_F(McpOverHttp, SurvivesTheEndOfTheDaemonDuringATool) {

@@ -21,22 +21,25 @@ SubmitFormRoutes::SubmitFormRoutes(ApiContext& api, RouteTable& table)
                    {"POST", "/v1/valohai", &SubmitFormRoutes::Valohai, RouteKind::kQuestion}});
 }
 
-dialect::ParseContext SubmitFormRoutes::ParseContextOf(const ApiCall& call) const {
-  dialect::ParseContext around;
-  around.now = driver_.Now();
-  const auto seconds = static_cast<std::time_t>(ToSeconds(around.now));
-  std::tm local{};
-  localtime_r(&seconds, &local);
-  around.utc_offset = std::chrono::seconds(local.tm_gmtoff);
-  around.user = call.caller.user.name;
-  if (ports_.ui != nullptr) around.hostname = ports_.ui->host();
-  if (ports_.login_environment) around.environment = ports_.login_environment(call.caller.user);
-  constexpr std::string_view kHome = "HOME=";
-  for (const std::string& pair : around.environment) {
-    if (pair.starts_with(kHome)) around.home = pair.substr(kHome.size());
-  }
-  around.directory = around.home;
-  return around;
+std::function<dialect::ParseContext()> SubmitFormRoutes::ContextOf(const ApiCall& call) const {
+  dialect::ParseContext known;
+  known.now = driver_.Now();
+  known.user = call.caller.user.name;
+  if (ports_.ui != nullptr) known.hostname = ports_.ui->host();
+  return [known = std::move(known), user = call.caller.user, login = ports_.login_environment] {
+    dialect::ParseContext around = known;
+    const auto seconds = static_cast<std::time_t>(ToSeconds(around.now));
+    std::tm local{};
+    localtime_r(&seconds, &local);
+    around.utc_offset = std::chrono::seconds(local.tm_gmtoff);
+    if (login) around.environment = login(user);
+    constexpr std::string_view kHome = "HOME=";
+    for (const std::string& pair : around.environment) {
+      if (pair.starts_with(kHome)) around.home = pair.substr(kHome.size());
+    }
+    around.directory = around.home;
+    return around;
+  };
 }
 
 // The environment belongs to the job's owner; no other user, not even an administrator, may run with it.
@@ -69,8 +72,8 @@ void SubmitFormRoutes::Again(ApiCall& call) {
 void SubmitFormRoutes::Words(ApiCall& call) {
   auto question = wire::Decode<wire::WordsQuestion>(call.request.body);
   if (!question) return call.Refuse(question.error());
-  api_.reader.Read(call, [question = *std::move(question), around = ParseContextOf(call)]() -> FinishCall {
-    return [text = wire::Encode(SaidInWords(question.spec, around))](ApiCall& asked) { asked.Send(200, text); };
+  api_.reader.Read(call, [question = *std::move(question), context = ContextOf(call)]() -> FinishCall {
+    return [text = wire::Encode(SaidInWords(question.spec, context()))](ApiCall& asked) { asked.Send(200, text); };
   });
 }
 
@@ -80,8 +83,9 @@ void SubmitFormRoutes::Script(ApiCall& call) {
   if (!question->directory.empty() && question->directory.front() != '/')
     return call.Refuse(InvalidArgument("'directory': give an absolute path"));
   if (const Status good = dialect::CheckOptionLines(question->text); !good) return call.Refuse(good.error());
-  api_.reader.Read(call, [question = *std::move(question), around = ParseContextOf(call)]() -> FinishCall {
-    return [text = wire::EncodeChanged(ReadScriptLines(question, around))](ApiCall& asked) { asked.Send(200, text); };
+  api_.reader.Read(call, [question = *std::move(question), context = ContextOf(call)]() -> FinishCall {
+    return
+        [text = wire::EncodeChanged(ReadScriptLines(question, context()))](ApiCall& asked) { asked.Send(200, text); };
   });
 }
 
@@ -96,7 +100,6 @@ void SubmitFormRoutes::Valohai(ApiCall& call) {
                                        " can be read here; use vh lint on its machine"));
   }
   ValohaiPlace place;
-  place.around = ParseContextOf(call);
   const auto drawn = RandomHex(16);
   if (!drawn) return call.Refuse(drawn.error());
   place.execution_id = UuidOfRandom(*drawn);
@@ -105,9 +108,12 @@ void SubmitFormRoutes::Valohai(ApiCall& call) {
     place.root = api_.about.home + "/executions/" + place.execution_id;
   place.default_gpus = driver_.controller().scheduler().gpu_count() > 0 ? 1 : 0;
   // Parsing a long text may take a while.
-  api_.reader.Read(call, [question = *std::move(question), place = std::move(place)]() -> FinishCall {
-    return [text = wire::Encode(ReadValohai(question, place))](ApiCall& asked) { asked.Send(200, text); };
-  });
+  api_.reader.Read(
+      call,
+      [question = *std::move(question), place = std::move(place), context = ContextOf(call)]() mutable -> FinishCall {
+        place.around = context();
+        return [text = wire::Encode(ReadValohai(question, place))](ApiCall& asked) { asked.Send(200, text); };
+      });
 }
 
 }  // namespace divvy

@@ -2,6 +2,8 @@
 // valohai.yaml, and return the equivalent command line. The form itself is submitted with POST /v1/jobs.
 #pragma once
 
+#include <functional>
+
 #include "daemon/api/call/api_context.h"
 #include "daemon/api/call/route_table.h"
 
@@ -15,8 +17,9 @@ class SubmitFormRoutes {
  public:
   SubmitFormRoutes(ApiContext& api, RouteTable& table);
 
-  /// The caller's home and login, as far as the daemon knows them, and the present time.
-  dialect::ParseContext ParseContextOf(const ApiCall& call) const;
+  /// Returns a function that makes the caller's context: home and login, as far as the daemon knows them, and the
+  /// present time. It may be called once or more on any thread, because it may ask a directory service.
+  std::function<dialect::ParseContext()> ContextOf(const ApiCall& call) const;
 
  private:
   void Again(ApiCall& call);
