@@ -61,7 +61,7 @@ std::string FormatRequest(const NodeRequest& request);
 /// Parses the text of a row. Returns nullopt if it is not valid. Unknown keys are ignored.
 std::optional<NodeRequest> ParseRequest(std::string_view token, std::string_view text);
 
-/// What a report about money needs of a node.
+/// The data of a node from which reports compute its cost.
 struct PricedNode {
   std::string node;
   int gpus = 0;

@@ -32,7 +32,7 @@ class OwnMetrics {
   };
 
   /// Reads the lines that jobs have written to their logs since the last call, and appends the metrics in them to the
-  /// jobs' samples in `out`, under the node name `node`. Of a run that is older than this process, only later lines are
+  /// jobs' samples in `out`, under the node name `node`. If a run is older than this process, only later lines are
   /// read. When a job is started again, reading continues where it stopped in the job's last run, or begins at the
   /// present end of the log if this object has not read it before. The log of a job that is no longer in `sources` is
   /// read once more, for the last lines before the job's end.

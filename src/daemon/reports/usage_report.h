@@ -49,7 +49,7 @@ struct RunCost {
   Money node_hourly;  // The whole node.
 };
 
-/// What a run has on one node.
+/// The GPUs and cores of a run on one node.
 struct RunPlace {
   std::string node;  // Empty: the controller's own node.
   int gpus = 0;      // GPUs that it holds wholly or in part.

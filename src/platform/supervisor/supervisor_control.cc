@@ -125,7 +125,8 @@ void RelayRootCommands(CommandRelay send) { RootRelay() = std::move(send); }
 Status SendCommandText(const RunRecord& record, std::string_view text, std::span<const int> fds) {
   const std::string job = ToString(record.job);
   const auto address = MakeAddress(record.control);
-  if (!address) return Unreachable("the run record of job " + job + " has no valid address of its supervisor's command socket");
+  if (!address)
+    return Unreachable("the run record of job " + job + " has no valid address of its supervisor's command socket");
   const Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) return Internal(std::string("cannot open a socket: ") + std::strerror(errno));
   if (SendTo(socket.get(), *address, text, fds, MSG_DONTWAIT) >= 0) return {};
