@@ -54,7 +54,7 @@ TEST(StepRoute, NamesTheReasonForARefusal) {
 TEST(StepRoute, ErrorsAfterTheUpgradeAreSentInFrames) {
   World world;
   const JobId own = SubmitAs(world, ::geteuid());
-  EXPECT_TRUE(Answers(world, ToString(own), kUpgrade, "divvy: error: the supervisor of job " + ToString(own)));
+  EXPECT_TRUE(Answers(world, ToString(own), kUpgrade, "divvy: error: the run record of job " + ToString(own)));
   EXPECT_TRUE(Answers(world, ToString(own), kUpgrade, "HTTP/1.1 101 Switching Protocols", "?stop=1"));
 }
 

@@ -170,6 +170,7 @@ TEST_F(McpOverHttp, CountsTheGpusOfANodeForAnExclusiveJob) {
   capacity.gpus.resize(2);
   capacity.gpus[0].uuid = "GPU-a";
   capacity.gpus[1].uuid = "GPU-b";
+  capacity.gpus[1].index = 1;
   controller_.SetCapacity(std::move(capacity));
   // The name of the tool has an escape.
   Ask(Call("\\u0073ubmit", R"({"script":"#!/bin/sh\n#SBATCH --exclusive\ntrue\n"})"), "submit");
