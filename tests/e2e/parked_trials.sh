@@ -70,7 +70,7 @@ none_is_left() {
 wait_for "the end of all programs" none_is_left
 
 # The host has no room for a parked trial beside another one: it is stopped and starts again.
-rm -f starts epochs burn-* go-*
+rm -f starts epochs promotes burn-* go-*
 memory=$(awk '/^MemTotal/ { print int($2 * 0.6 / 1024) "M" }' /proc/meminfo)
 sweep=$(divvy sweep run --quiet --gpus 1 --memory "$memory" --param q=1,2,3 --metric loss --asha-promotion 1:3:3 \
   --park-losers -- sh train.sh '{q}')
@@ -78,7 +78,7 @@ best=$((sweep + 1))
 WAIT_S=60 wait_for "a trial that is not parked" trial_is "$sweep" 0 paused
 divvy sweep show "$sweep" --json | grep -q "it is not parked: its GPUs' memory of 2.0 GiB does not fit" ||
   fail "show says: $(divvy sweep show "$sweep")"
-touch "go-$best"
+touch promotes "go-$best"
 WAIT_S=90 wait_for "the end of the sweep" sweep_is "$sweep" state ended
 grep -q "^$best .* 3$" epochs || fail "the best trial did not end: $(cat epochs)"
 expect 2 "$(grep -c "^$best " starts)" "starts of the best trial"
