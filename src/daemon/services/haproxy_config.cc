@@ -154,6 +154,8 @@ std::string_view HoldScript() { return kHold; }
 
 std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
                           const std::vector<FrontService>& services) {
+  // idle-close-on-response: a process that stops answers one more request on each idle connection. Otherwise it could
+  // close the connection while a request is on its way.
   std::string text =
       "# Written by divvy; changes are lost.\nglobal\n  stats socket " + socket +
       " mode 600 level admin expose-fd listeners\n  stats timeout 1h\n  lua-load " + place.directory +
@@ -162,7 +164,7 @@ std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
       std::to_string(place.most_connections) +
       "\n\ndefaults\n  mode http\n  timeout connect 2s\n  timeout client 1m\n  timeout http-request 10s\n"
       "  timeout http-keep-alive 30s\n  timeout tunnel 1h\n  retries 3\n  option redispatch 1\n"
-      "  option http-keep-alive\n  http-reuse safe\n";
+      "  option http-keep-alive\n  option idle-close-on-response\n  http-reuse safe\n";
   text += "\nbackend users\n  stick-table type integer size 100k store conn_cur\n";
   const std::int64_t share = ShareOfUser(place, services);
   for (const FrontService& service : services) AddService(place, service, share, text);

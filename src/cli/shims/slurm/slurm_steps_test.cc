@@ -2,7 +2,9 @@
 #include "cli/shims/slurm/slurm_step_plan.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "base/text.h"
@@ -136,12 +138,13 @@ TEST(StepPlan, RefusesNodesOutsideASingleNodeJob) {
   // Hosts behind the last task's do not matter.
   EXPECT_EQ(why({"-n1", "-m", "arbitrary", "-w", "n1,n2", "true"}), "on n1.lab");
   EXPECT_EQ(why({"-m", "arbitrary", "-w", "n1,n2", "true"}), begin + "'n2' is not one of the job's nodes: n1");
-  const std::string file = testing::TempDir() + "divvy-hosts";
+  const std::string file = testing::TempDir() + "divvy-hosts." + std::to_string(::getpid());
   std::ofstream(file) << "n1\nn2\n";
   call.environment.push_back("SLURM_HOSTFILE=" + file);
   EXPECT_EQ(why({"true"}), begin + "'n2' is not one of the job's nodes: n1");
   call.environment.push_back("SLURM_NTASKS=1");
   EXPECT_EQ(why({"true"}), "on n1.lab") << "the job's number of tasks";
+  std::filesystem::remove(file);
 }
 
 /// The hosts of the tasks for `words`, with this hostfile; or the error.
