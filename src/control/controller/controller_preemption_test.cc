@@ -97,6 +97,32 @@ TEST(Preemption, JobsThatAreNotPreemptibleAreLeftAlone) {
   EXPECT_TRUE(Stopped(world.Turn()).empty());
 }
 
+TEST(Preemption, JobsThatRanBeforeARestartCanBePreempted) {
+  Policy policy = Preempting();
+  policy.preemptible = Preemptible::kRequeue;
+  World before(4, policy);
+  std::vector<JobRecord> live;
+  const JobId own = SubmitWith(before, 1, 0, Preemptible::kRequeue);
+  const JobId never = SubmitWith(before, 1, 0, Preemptible::kNever);
+  const JobId terminal = SubmitWith(before, 1, 0, Preemptible::kRequeue, true);
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 1;  // It is preemptible because the configuration says so.
+  const auto usual = before.controller_.Submit(spec, 0, before.ada_, before.now_, World::NoHistory());
+  ASSERT_TRUE(usual);
+  before.Turn();
+  for (const JobId job : {own, never, terminal, usual->id}) live.push_back(*before.controller_.Find(job));
+
+  World again(4, policy);
+  again.now_ = before.now_ + 1min;
+  again.controller_.Load(live, {}, 10, 2, World::NoHistory());
+  again.Turn();
+  SubmitWith(again, 2, 5, Preemptible::kNever);
+  std::vector<JobId> stopped = Stopped(again.Turn());
+  std::ranges::sort(stopped);
+  EXPECT_EQ(stopped, (std::vector<JobId>{own, usual->id}));
+}
+
 TEST(Preemption, IsOffByDefault) {
   World world(1);
   SubmitWith(world, 1, 0, Preemptible::kRequeue);

@@ -224,6 +224,8 @@ RunningJob SchedulerFeed::RunningJobOf(const JobRecord& record) const {
   job.name = record.name;
   job.team = record.team;
   job.priority = record.priority;
+  // Without a setting of its own, the job keeps what the configuration said at its start (RunTracker).
+  job.preemptible = record.is_preemptible_set ? PreemptibleOf(record) : record.preemptible;
   job.is_leaving = WasPreempted(record);
   job.queued_at = record.queued_at;
   job.request = record.request;
