@@ -40,11 +40,17 @@ std::string GpuReading(const Request& request) {
   return out;
 }
 
-/// "2 nodes with 4 GPUs each (h100)", "no GPU"; "" if the job requests neither GPUs nor several nodes.
+/// "2 nodes with 4 GPUs each (h100)", "2 nodes with 3 GPUs in total", "no GPU"; "" if the job requests neither GPUs nor
+/// several nodes.
 std::string PlaceReading(const Request& request) {
   const bool has_gpus = request.gpus > 0 || !request.gpu_type.empty();
   if (request.nodes <= 1) return has_gpus ? GpuReading(request) : "";
   const std::string nodes = Plural(request.nodes, "node");
+  if (request.short_nodes > 0) {
+    Request all = request;
+    all.gpus = request.gpus * request.nodes - request.short_nodes;
+    return nodes + " with " + GpuReading(all) + " in total";
+  }
   return has_gpus ? nodes + " with " + GpuReading(request) + " each" : nodes;
 }
 

@@ -17,6 +17,7 @@ Request ComponentOf(const Request& request, std::size_t component) {
   one.memory = its.memory;
   one.tasks = its.tasks;
   one.nodes = its.nodes;
+  one.short_nodes = its.short_nodes;
   one.spreads_tasks = its.spreads_tasks;
   one.constraint = its.constraint;
   one.node_list = its.node_list;

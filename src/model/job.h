@@ -85,6 +85,7 @@ struct Component {
   Bytes memory;
   int tasks = 1;
   int nodes = 1;
+  int short_nodes = 0;
   bool spreads_tasks = false;
   std::string constraint;
   std::vector<std::string> node_list;
@@ -113,6 +114,8 @@ struct Request {
   // `spreads_tasks`, the tasks may be spread over any number of nodes, and each node gives the share of its tasks. The
   // two are never combined.
   int nodes = 1;
+  /// How many of the nodes give one GPU less than `gpus`: 3 GPUs on 2 nodes are 2 and 1. Fewer than `nodes`.
+  int short_nodes = 0;
   bool spreads_tasks = false;
   // Which nodes are allowed. Empty: any.
   std::string constraint;                   // Node features in the syntax of engine/feature_expression.h:
@@ -135,8 +138,8 @@ struct Request {
   std::size_t components() const { return 1 + others.size(); }
   /// GPUs on all nodes together; for an elastic job the minimum.
   int gpus_in_all() const {
-    int all = gpus * nodes;
-    for (const Component& one : others) all += one.gpus * one.nodes;
+    int all = gpus * nodes - short_nodes;
+    for (const Component& one : others) all += one.gpus * one.nodes - one.short_nodes;
     return all;
   }
   bool is_elastic() const { return max_gpus > gpus; }

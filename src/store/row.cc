@@ -144,6 +144,7 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("gpu_slice", record.gpu_slice);
   walk("is_run_once", record.is_run_once);
   walk("stale_grace", record.stale_grace);
+  walk("short_nodes", record.request.short_nodes);
 }
 
 template <typename Walk, typename ExitOfRecord>

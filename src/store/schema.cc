@@ -238,11 +238,16 @@ constexpr char kVersion14[] = R"sql(
 ALTER TABLE jobs ADD COLUMN stale_grace INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// Jobs with uneven numbers of GPUs on their nodes.
+constexpr char kVersion15[] = R"sql(
+ALTER TABLE jobs ADD COLUMN short_nodes INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 constexpr std::array kMigrations = {Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
                                     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
                                     Migration{7, kVersion7},   Migration{8, kVersion8},   Migration{9, kVersion9},
                                     Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
-                                    Migration{13, kVersion13}, Migration{14, kVersion14}};
+                                    Migration{13, kVersion13}, Migration{14, kVersion14}, Migration{15, kVersion15}};
 
 // Returns the schema version of the database; 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {

@@ -278,7 +278,7 @@ TEST(Schema, ADatabaseOfTheFirstVersionOpensWithItsJobs) {
                                            "exit_steps",    "others",          "portion",
                                            "slice",         "gpu_parts",       "gpu_slice",
                                            "is_run_once",   "waits_since",     "end_by",
-                                           "full_limit",    "stale_grace"};
+                                           "full_limit",    "stale_grace",     "short_nodes"};
       if (std::ranges::find(kNew, column) != std::end(kNew) || column.starts_with("progress_")) continue;
       columns += (columns.empty() ? "" : ", ") + std::string(column);
       const bool is_text = column == "user" || column == "gpu_type" || column == "dependencies" || column == "reason" ||

@@ -90,7 +90,9 @@ JobRecord RecordWithEverything() {
   component.node_list = {"n1", "n2", "n3"};
   component.pool = "small";
   component.labels = {{"slurm.ntasks", "3"}};
+  component.short_nodes = 2;
   record.request.others = {component, Component()};
+  record.request.short_nodes = 1;
   record.request.portion = {GpuShare(2'500), GpuShare(8'000), 1_GiB, 2_GiB, GpuShare(1), GpuShare(3), 10s, true};
   record.request.slice = "1g.18gb";
   record.gpu_parts = GpuShare(2'500);

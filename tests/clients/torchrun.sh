@@ -9,7 +9,8 @@ dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
 total = torch.tensor([rank + 1.0])
 dist.all_reduce(total)
-print(f"{rank} of {world}: {total.item():.0f} GPUs {os.environ['CUDA_VISIBLE_DEVICES']}", flush=True)
+# One write, because all processes share the file.
+os.write(1, f"{rank} of {world}: {total.item():.0f} GPUs {os.environ['CUDA_VISIBLE_DEVICES']}\n".encode())
 dist.destroy_process_group()
 END
 cat >job.sh <<'END'

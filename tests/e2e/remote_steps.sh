@@ -15,6 +15,37 @@ on n1 agent --join-file "$DIVVY_HOME/token" --name n1 --emulate 4xA100-40GB --de
 
 on n2 agent --join-file "$DIVVY_HOME/token" --name n2 --emulate 1xA100-40GB --detach --quiet || fail "n2 did not join"
 
+# GPUs of a whole job that its nodes cannot divide evenly.
+where() { sort | cut -d' ' -f2- | xargs; }
+odd=$(sbatch --parsable --gpus=a100:3 --nodes=2 -o odd --wrap \
+  'srun -l sh -c "echo \$SLURMD_NODENAME \$SLURM_GPUS_ON_NODE \$CUDA_VISIBLE_DEVICES"')
+wait_for "its end" state_is "$odd" succeeded
+expect "n1 2 0,1 n2 1 0" "$(where <odd)" "three GPUs on two nodes"
+expect "2x" "$(scontrol show job "$odd" | sed -n 's/.*NumNodes=\([0-9]*\) .*/\1x/p')" "its nodes"
+scontrol show job "$odd" | grep -q 'TRES=.*gres/gpu=3' || fail "its GPUs: $(scontrol show job "$odd")"
+# It keeps them when the daemon is killed, and so does its successor, which waits. Its steps share them out as well.
+odd=$(sbatch --parsable --gpus=a100:3 --nodes=2 --wrap "until [ -e $machines/odd ]; do sleep 0.02; done")
+wait_for "its start" state_is "$odd" running
+after=$(sbatch --parsable -d "afterok:$odd" --gpus=a100:3 --nodes=2 -o after --wrap \
+  'srun -l sh -c "echo \$SLURMD_NODENAME \$SLURM_GPUS_ON_NODE"')
+daemon=$(daemon_pid)
+kill -9 "$daemon"
+wait_for "the daemon's end" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$daemon/status"
+up_listening "$port"
+for agent in n1 n2; do wait_for "$agent's return" node_is $agent up; done
+expect running "$(field "$odd" state)" "the job after the restart"
+expect "n1 2 n2 1" "$(srun --jobid="$odd" --overlap --gpus=3 -l \
+  sh -c 'echo $SLURMD_NODENAME $(echo $CUDA_VISIBLE_DEVICES | tr , "\n" | grep -c .)' </dev/null | where)" "a step with all of them"
+[[ $(divvy show "$after" --json) == *'"short_nodes":1'* ]] || fail "its successor's request: $(divvy show "$after" --json)"
+full=$(divvy submit --quiet --gpus 3 --gpu-type a100 -- true)
+divvy why "$full" | grep -q "needs 3 GPUs of type a100 on one node, 2 of these 4 are free" || fail "what it leaves free: $(divvy why "$full")"
+touch "$machines/odd"
+wait_for "its successor's end" state_is "$after" succeeded
+expect "n1 2 n2 1" "$(where <after)" "its successor"
+wait_for "the end of a job that waited" state_is "$full" succeeded
+sbatch --gpus=a100:5 --nodes=2 --wrap true 2>told && fail "five GPUs on nodes with four and one" || true
+grep -q "2 nodes with 2 GPUs" told || fail "five GPUs on nodes with four and one: $(cat told)"
+
 id=$(divvy submit --quiet --nodelist n1 $far -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done")
 wait_for "its start" state_is "$id" running
 expect n1 "$(field "$id" node)" "its machine"
@@ -113,7 +144,6 @@ expect "1" "$(srun --jobid="$gang" -N1 -n1 --overlap sh -c 'echo $SLURM_NNODES' 
 # A file of hosts says where each task runs, in a step and in a job.
 printf 'n2\nn1 # the second\nn2\n' >hosts
 export SLURM_HOSTFILE=$PWD/hosts
-where() { sort | cut -d' ' -f2- | xargs; }
 expect "n2 arbitrary 1,2 n1 arbitrary 1,2 n2 arbitrary 1,2" "$(srun --jobid="$gang" --overlap -l \
   sh -c 'echo $SLURMD_NODENAME $SLURM_DISTRIBUTION $SLURM_TASKS_PER_NODE' </dev/null | where)" "a step as the file lists it"
 expect "n2" "$(srun --jobid="$gang" --overlap -l -n1 sh -c 'echo $SLURMD_NODENAME' </dev/null | where)" "its first task"

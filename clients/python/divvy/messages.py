@@ -107,6 +107,7 @@ class Component(TypedDict):
     memory: int
     tasks: int
     nodes: int
+    short_nodes: int
     spreads_tasks: bool
     constraint: str
     node_list: List[str]
@@ -123,6 +124,7 @@ class ComponentView(TypedDict):
     memory_bytes: int
     tasks: int
     nodes: int
+    short_nodes: int
     spreads_tasks: bool
     constraint: str
     node_list: List[str]
@@ -870,6 +872,7 @@ class Request(TypedDict):
     topology: "TopologyNeed"
     requires_topology: bool
     nodes: int
+    short_nodes: int
     spreads_tasks: bool
     constraint: str
     node_list: List[str]
@@ -891,6 +894,7 @@ class RequestView(TypedDict):
     topology: str
     placement: str
     nodes: int
+    short_nodes: int
     spreads_tasks: bool
     constraint: str
     node_list: List[str]

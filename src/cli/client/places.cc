@@ -89,6 +89,7 @@ wire::RequestView ComponentOf(const wire::RequestView& request, std::size_t comp
   one.memory_bytes = its.memory_bytes;
   one.tasks = its.tasks;
   one.nodes = its.nodes;
+  one.short_nodes = its.short_nodes;
   one.spreads_tasks = its.spreads_tasks;
   one.constraint = its.constraint;
   one.node_list = its.node_list;
@@ -115,6 +116,7 @@ std::string GpuCount(const wire::RequestView& request) {
     for (const wire::ComponentView& its : request.others) {
       one.gpus = its.gpus;
       one.nodes = its.nodes;
+      one.short_nodes = its.short_nodes;
       text += "+" + GpuCount(one);
     }
     return text;
@@ -126,6 +128,12 @@ std::string GpuCount(const wire::RequestView& request) {
   }
   if (!request.slice.empty()) return request.slice;
   const std::string gpus = std::to_string(request.gpus);
+  if (request.short_nodes > 0) {
+    const auto on = [](std::int64_t nodes, std::int64_t each) {
+      return (nodes > 1 ? std::to_string(nodes) + "x" : "") + std::to_string(each);
+    };
+    return on(request.nodes - request.short_nodes, request.gpus) + "+" + on(request.short_nodes, request.gpus - 1);
+  }
   if (request.nodes > 1) return std::to_string(request.nodes) + "x" + gpus;
   return gpus + (request.max_gpus > 0 ? ".." + std::to_string(request.max_gpus) : "");
 }
@@ -145,7 +153,10 @@ std::string AsksFor(const wire::RequestView& request) {
                      : request.max_gpus > 0   ? GpuCount(request) + " GPUs"
                                               : Plural(request.gpus, "GPU");
   const std::string each = request.nodes > 1 ? " each" : "";
-  if (request.nodes > 1) asks = Plural(request.nodes, "node") + " with " + asks + each;
+  if (request.short_nodes > 0)
+    asks = Plural(request.nodes, "node") + " with " +
+           Plural(request.gpus * request.nodes - request.short_nodes, "GPU") + " in total";
+  else if (request.nodes > 1) asks = Plural(request.nodes, "node") + " with " + asks + each;
   if (!request.gpu_type.empty()) asks += " of type " + request.gpu_type;
   if (!request.topology.empty()) asks += ", topology " + request.topology;
   if (request.gpu_memory_bytes > 0)

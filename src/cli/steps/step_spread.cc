@@ -25,13 +25,17 @@ void TakeShare(StepOptions& ask, const TaskLayout& layout, std::optional<std::si
   if (ask.own_gpus_on_machine) ask.own_gpus = ask.own_gpus_on_machine;
   else if (ask.own_gpus && ask.deal.gpus_per_task > 0) ask.own_gpus = here * ask.deal.gpus_per_task;
   else if (ask.own_gpus && own) {
-    // Each node's share is in proportion to its tasks; the shares add up to the total.
+    // Each node's share is in proportion to its tasks; the shares add up to the total. Of equal nodes the first ones
+    // get one more, as in a job whose nodes have different numbers of GPUs.
+    const int machines = static_cast<int>(layout.machines.size());
     int before = 0;
     for (std::size_t i = 0; i < *own; ++i) before += layout.machines[i].tasks;
     const auto upto = [&](int tasks) {
       return static_cast<int>(static_cast<std::int64_t>(*in_all) * tasks / std::max(all, 1));
     };
-    ask.own_gpus = upto(before + here) - upto(before);
+    if (std::ranges::all_of(layout.machines, [&](const auto& one) { return one.tasks == here; }))
+      ask.own_gpus = *in_all / machines + (static_cast<int>(*own) < *in_all % machines ? 1 : 0);
+    else ask.own_gpus = upto(before + here) - upto(before);
   }
   if (!own) ask.own_gpus.reset();
   if (!own) ask.counts_cores = false;

@@ -88,6 +88,7 @@ Status CheckIsStep(const JobSpec& spec, const std::string& job, bool is_spread) 
   rest.notes.clear();
   Request request = spec.request;
   request.gpus = plain.request.gpus;
+  request.short_nodes = plain.request.short_nodes;
   request.cpus = plain.request.cpus;
   request.tasks = plain.request.tasks;
   request.others.clear();

@@ -85,6 +85,7 @@ void JobChanges::ApplyTo(JobRecord& record) const {
   const bool has_one_each = record.request.tasks == record.request.nodes;
   if (gpus && !portion) record.request.portion = GpuPortion();  // Whole GPUs from now on.
   if (gpus || portion) record.request.slice.clear();
+  if (gpus || nodes) record.request.short_nodes = 0;
   if (slice) TakeSlice(record.request);
   EachForWaiting(*this, record, kAssign);
   EachUntilTheEnd(*this, record, kAssign);

@@ -128,8 +128,9 @@ Status PoolRules::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
     if (gpus > 0 && has != gpus) return {};
     gpus = has;
   }
-  if (gpus <= spec.request.gpus) return {};
+  if (gpus < spec.request.gpus || (gpus == spec.request.gpus && spec.request.short_nodes == 0)) return {};
   const int asked = std::exchange(spec.request.gpus, gpus);
+  spec.request.short_nodes = 0;
   if (pool.max_gpus && spec.request.gpus_in_all() > *pool.max_gpus) {
     return LimitExceeded("pool " + pool.name + " allocates whole nodes, so it would have " +
                          Plural(spec.request.gpus_in_all(), "GPU") + ", and max_gpus there is " +

@@ -44,6 +44,7 @@ wire::RequestView RequestViewOf(const JobRecord& record) {
   view.topology = TopologyText(record.request);
   if (record.is_placement_set) view.placement = Name(record.placement);
   view.nodes = record.request.nodes;
+  view.short_nodes = record.request.short_nodes;
   view.spreads_tasks = record.request.spreads_tasks;
   view.constraint = record.request.constraint;
   view.node_list = record.request.node_list;
@@ -53,7 +54,8 @@ wire::RequestView RequestViewOf(const JobRecord& record) {
   view.slice = record.request.slice;
   for (const Component& one : record.request.others) {
     view.others.push_back({one.gpus, one.gpu_type, one.gpu_memory.count(), one.cpus, one.memory.count(), one.tasks,
-                           one.nodes, one.spreads_tasks, one.constraint, one.node_list, one.excluded_nodes, one.pool});
+                           one.nodes, one.short_nodes, one.spreads_tasks, one.constraint, one.node_list,
+                           one.excluded_nodes, one.pool});
   }
   return view;
 }

@@ -65,10 +65,13 @@ Status TakeComponent(JobSpec component, std::size_t number, JobSpec& job) {
   job.time_limit = std::max(job.time_limit, component.time_limit);
   if (number > job.request.others.size()) job.request.others.emplace_back();
   const Request& request = component.request;
-  job.request.others[number - 1] = {
-      request.gpus,           request.gpu_type, request.gpu_memory,         request.cpus,       request.memory,
-      request.tasks,          request.nodes,    request.spreads_tasks,      request.constraint, request.node_list,
-      request.excluded_nodes, component.pool,   std::move(component.labels)};
+  job.request.others[number - 1] = {request.gpus,          request.gpu_type,
+                                    request.gpu_memory,    request.cpus,
+                                    request.memory,        request.tasks,
+                                    request.nodes,         request.short_nodes,
+                                    request.spreads_tasks, request.constraint,
+                                    request.node_list,     request.excluded_nodes,
+                                    component.pool,        std::move(component.labels)};
   return {};
 }
 

@@ -97,6 +97,12 @@ Status CheckNodes(const Request& request) {
   if (request.nodes < 1 || request.nodes > kMostNodes)
     return InvalidArgument("--nodes " + std::to_string(request.nodes) + ": a job can have 1 to " +
                            std::to_string(kMostNodes) + " nodes");
+  if (request.short_nodes < 0 || request.short_nodes >= request.nodes ||
+      (request.short_nodes > 0 &&
+       (request.gpus < 2 || request.is_elastic() || request.is_portioned() || !request.slice.empty())))
+    return InvalidArgument("short_nodes is " + std::to_string(request.short_nodes) +
+                           ", but only some of several nodes can "
+                           "give one of their whole GPUs less; write 0, or a number below that of the nodes");
   if (request.nodes > 1 && request.spreads_tasks)
     return InvalidArgument("--nodes " + std::to_string(request.nodes) +
                            " cannot be combined with tasks that may be spread over any nodes; omit one of them");

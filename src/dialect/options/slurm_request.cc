@@ -399,9 +399,15 @@ void DealOut(JobSpec& spec, const Tally& tally) {
   const std::int64_t nodes = tally.nodes.least;
   const auto share = [nodes](std::int64_t all) { return (all + nodes - 1) / nodes; };
   request.nodes = static_cast<int>(nodes);
+  request.short_nodes = 0;
   if (tally.all_gpus) {
     const std::int64_t each = std::max(share(*tally.all_gpus), share(tally.tasks) * tally.gpus_per_task);
-    if (each * nodes != *tally.all_gpus) {
+    const std::int64_t missing = each * nodes - *tally.all_gpus;
+    // A constraint that counts nodes divides them by itself, so all of them get the same number.
+    const bool counts_nodes = Value(spec, "constraint").value_or("").find('*') != std::string::npos;
+    if (missing < nodes && each > 1 && tally.gpus_per_task <= 1 && request.portion == GpuPortion() && !counts_nodes) {
+      request.short_nodes = static_cast<int>(missing);
+    } else if (missing > 0) {
       AddNote(spec, Plural(*tally.all_gpus, "GPU") + " on " + Plural(nodes, "node") +
                         " cannot be divided evenly: " + std::to_string(each) + " on each");
     }

@@ -483,13 +483,16 @@ void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server) {
   KeepPropagated(spec);
   if (slurm::Value(spec, "exclusive") && gpus_of_server) {
     spec.request.gpus = *gpus_of_server;
+    spec.request.short_nodes = 0;
     spec.request.max_gpus = 0;
     const std::int64_t cpus = slurm::Number(spec, "cpus-per-gpu").value_or(0) * *gpus_of_server;
     spec.request.cpus =
         static_cast<int>(std::max<std::int64_t>(spec.request.cpus, std::min<std::int64_t>(cpus, 1 << 30)));
   }
   for (Component& one : spec.request.others) {
-    if (gpus_of_server && one.labels.contains(slurm::LabelOf("exclusive"))) one.gpus = *gpus_of_server;
+    if (!gpus_of_server || !one.labels.contains(slurm::LabelOf("exclusive"))) continue;
+    one.gpus = *gpus_of_server;
+    one.short_nodes = 0;
   }
   std::vector<std::string>& environment = spec.capture.environment;
   environment = ScrubInherited(std::move(environment));

@@ -232,11 +232,22 @@ TEST(SlurmNodes, OptionsPerNodeApplyToEachAndASingleServerRefusesThem) {
   EXPECT_FALSE(CheckSlurmPlace(Good("--gpus=a100:1,h100:1")));
 }
 
-TEST(SlurmNodes, UnevenDivisionsAreRoundedUp) {
+TEST(SlurmNodes, GpusOfTheJobAreDividedUnevenlyIfNecessary) {
   const JobSpec spec = Good("-N 2 --gpus=7");
   EXPECT_EQ(spec.request.gpus, 4);
-  EXPECT_TRUE(HasNote(spec, "7 GPUs on 2 nodes cannot be divided evenly: 4 on each"));
-  EXPECT_TRUE(Good("-N 2 --gpus=8").notes.empty());
+  EXPECT_EQ(spec.request.short_nodes, 1);
+  EXPECT_EQ(spec.request.gpus_in_all(), 7);
+  EXPECT_TRUE(spec.notes.empty());
+  EXPECT_EQ(Good("-N 4 --gpus=9").request.short_nodes, 3) << "3, 2, 2 and 2";
+  EXPECT_EQ(Good("-N 4 --gpus=9").request.gpus_in_all(), 9);
+  EXPECT_EQ(Good("-N 2 --gpus=8").request.short_nodes, 0);
+  EXPECT_EQ(Good("--nodes=2 --gpus=7", "--gpus=8").request.short_nodes, 0) << "the command line made it even";
+}
+
+TEST(SlurmNodes, WhatCannotBeUnevenIsRoundedUp) {
+  const JobSpec counted = Good("-C '[a100*1&h100*1]' --gpus=3");
+  EXPECT_EQ(counted.request.gpus_in_all(), 4);
+  EXPECT_TRUE(HasNote(counted, "3 GPUs on 2 nodes cannot be divided evenly: 2 on each"));
   const JobSpec tasks = Good("-N 2 -n 3 --gpus-per-task=2 -c 5 --mem=9G");
   EXPECT_EQ(tasks.request.gpus, 4) << "two tasks on the first";
   EXPECT_EQ(tasks.request.cpus, 10);

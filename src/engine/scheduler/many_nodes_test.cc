@@ -108,6 +108,59 @@ TEST(ManyNodes, AGangWaitsUntilTwoNodesHaveRoom) {
   EXPECT_EQ(starts[0].gang.size(), 2U);
 }
 
+WaitingEntry Uneven(std::uint64_t id, int nodes, int gpus, int short_nodes) {
+  WaitingEntry entry = Gang(id, nodes, gpus);
+  entry.request.short_nodes = short_nodes;
+  return entry;
+}
+
+TEST(ManyNodes, AGangWithAnOddNumberOfGpusGetsExactlyThese) {
+  Machines world(2, 4);
+  world.Submit(Uneven(1, 2, 2, 1));
+  const auto starts = world.Decide();
+  ASSERT_EQ(starts.size(), 1U);
+  ASSERT_EQ(starts[0].gang.size(), 2U);
+  EXPECT_EQ(starts[0].gang[0].gpus.size(), 2);
+  EXPECT_EQ(starts[0].gang[1].gpus.size(), 1);
+  EXPECT_NE(starts[0].gang[0].node, starts[0].gang[1].node);
+  EXPECT_EQ(world.scheduler.free_count(), 5);
+  world.scheduler.Finish(JobId(1));
+  world.Check();
+  EXPECT_EQ(world.scheduler.free_count(), 8);
+}
+
+TEST(ManyNodes, AGangWithAnOddNumberOfGpusWaitsForBothNodes) {
+  Machines world(2, 2);
+  world.Submit(World::Job(1, 1, 1h));
+  world.Submit(World::Job(2, 2, 2h));
+  ASSERT_EQ(world.Decide().size(), 2U);
+  world.Submit(Uneven(3, 2, 2, 1));
+  EXPECT_TRUE(world.Decide().empty());
+  const core::Explanation why = Explain(world.scheduler, JobId(3), world.now);
+  ASSERT_EQ(why.blockers.size(), 2U);
+  EXPECT_EQ(why.blockers[0].text, "needs 2 GPUs on one node, 1 is free");
+  EXPECT_EQ(why.blockers[1].text, "needs 2 nodes with 1 GPU at once; there is room for 1 of them, 1 is free");
+  world.now += 1h;
+  EXPECT_EQ(world.EndDue().size(), 1U);
+  EXPECT_TRUE(world.Decide().empty()) << "one node has both GPUs free, the other has none";
+  world.now += 1h;
+  EXPECT_EQ(world.EndDue().size(), 1U);
+  EXPECT_EQ(world.Decide().size(), 1U);
+}
+
+TEST(ManyNodes, AGangWithAnOddNumberOfGpusIsRefusedIfItCanNeverStart) {
+  Machines world(2, 2);
+  EXPECT_TRUE(CheckFeasible(world.scheduler, Uneven(1, 2, 2, 1).request));
+  for (const WaitingEntry& entry : {Uneven(1, 2, 3, 1), Uneven(1, 3, 2, 2), Uneven(1, 3, 2, 1)}) {
+    const Status status = CheckFeasible(world.scheduler, entry.request);
+    EXPECT_FALSE(status) << entry.request.nodes << " nodes with " << entry.request.gpus;
+  }
+  Machines mixed(1, 2);
+  mixed.scheduler.SetNode(2, Named("small"), Capacity(1));
+  EXPECT_TRUE(CheckFeasible(mixed.scheduler, Uneven(1, 2, 2, 1).request));
+  EXPECT_FALSE(CheckFeasible(mixed.scheduler, Gang(1, 2, 2).request));
+}
+
 TEST(ManyNodes, AGangOfThreeNodesIsRefusedInAClusterOfTwo) {
   Machines world(2, 8);
   const Status status = CheckFeasible(world.scheduler, Gang(1, 3, 4).request);

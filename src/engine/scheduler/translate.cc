@@ -73,8 +73,10 @@ core::ResourceRequest ResourceRequestOf(const Request& request, PlacementStrateg
     for (std::size_t i = 0; i < request.components(); ++i) {
       const Request component = ComponentOf(request, i);
       core::ResourceRequest one = ResourceRequestOf(component, placement, component.gpus);
-      one.groups.front().component = static_cast<std::uint8_t>(i);
-      all.groups.push_back(std::move(one.groups.front()));
+      for (core::TaskGroup& group : one.groups) {
+        group.component = static_cast<std::uint8_t>(i);
+        all.groups.push_back(std::move(group));
+      }
     }
     all.placement = placement;
     if (core::WantsGpu(all)) WantTopology(request, all);
@@ -96,7 +98,12 @@ core::ResourceRequest ResourceRequestOf(const Request& request, PlacementStrateg
     WantTopology(request, resources);
   }
   const int placements = request.spreads_tasks ? request.tasks : request.nodes;
-  resources.groups.push_back({{shape}, placements, placements, {}, {}, request.nodes > 1});
+  const int full = placements - request.short_nodes;
+  resources.groups.push_back({{shape}, full, full, {}, {}, request.nodes > 1});
+  if (request.short_nodes > 0) {
+    --shape.gpus;
+    resources.groups.push_back({{shape}, request.short_nodes, request.short_nodes, {}, {}, true});
+  }
   if (request.spreads_tasks) resources.locality = core::Locality::kNode;
   resources.wants_few_nodes = request.spreads_tasks && placement != PlacementStrategy::kSpread;
   if (request.nodes > 1) resources.locality = core::Locality::kRack;
@@ -211,6 +218,7 @@ std::vector<NodeResources> PlacesOf(const Request& request, const core::Resource
 core::ResourceRequest RequestOfPlaces(const Request& request, const std::vector<NodeResources>& places) {
   Request on_one = request;
   on_one.nodes = 1;
+  on_one.short_nodes = 0;
   on_one.spreads_tasks = false;
   on_one.others.clear();
   const auto component_of = [](const NodeResources& place) {

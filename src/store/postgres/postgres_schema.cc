@@ -219,7 +219,13 @@ CREATE TABLE controllers (
 );
 )sql";
 
-constexpr std::array kSteps = {PgMigration{1, kPostgresVersion1}, PgMigration{2, kPostgresVersion2}};
+// Jobs with uneven numbers of GPUs on their nodes.
+constexpr char kPostgresVersion3[] = R"sql(
+ALTER TABLE jobs ADD COLUMN short_nodes BIGINT NOT NULL DEFAULT 0;
+)sql";
+
+constexpr std::array kSteps = {PgMigration{1, kPostgresVersion1}, PgMigration{2, kPostgresVersion2},
+                               PgMigration{3, kPostgresVersion3}};
 
 Status RunSteps(PgConnection& connection, std::span<const PgMigration> migrations, std::int64_t version) {
   DIVVY_CHECK(connection.Execute("BEGIN"));

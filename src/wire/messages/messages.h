@@ -115,6 +115,7 @@ struct ComponentView {
   std::int64_t memory_bytes = 0;
   std::int64_t tasks = 1;
   std::int64_t nodes = 1;  // Number of nodes. Each gives all of the above.
+  std::int64_t short_nodes = 0;
   bool spreads_tasks = false;
   std::string constraint;
   std::vector<std::string> node_list;
@@ -129,13 +130,14 @@ struct RequestView {
   std::int64_t cpus = 0;
   std::int64_t memory_bytes = 0;
   std::int64_t tasks = 1;
-  double time_limit_s = 0;     // 0: no limit.
-  std::int64_t max_gpus = 0;   // For elastic jobs: the maximum, with `gpus` as the minimum. 0: the count is fixed.
-  std::string topology;        // "numa", "nvlink:required". Empty: any.
-  std::string placement;       // "pack". Empty: the server's default.
-  std::int64_t nodes = 1;      // Number of nodes. Each gives all of the above.
-  bool spreads_tasks = false;  // Its tasks may run on several nodes; each node gives the share of its tasks.
-  std::string constraint;      // Node features: "ib&nvme". Empty: any node.
+  double time_limit_s = 0;       // 0: no limit.
+  std::int64_t max_gpus = 0;     // For elastic jobs: the maximum, with `gpus` as the minimum. 0: the count is fixed.
+  std::string topology;          // "numa", "nvlink:required". Empty: any.
+  std::string placement;         // "pack". Empty: the server's default.
+  std::int64_t nodes = 1;        // Number of nodes. Each gives all of the above.
+  std::int64_t short_nodes = 0;  // How many of them give one GPU less: 3 GPUs on 2 nodes.
+  bool spreads_tasks = false;    // Its tasks may run on several nodes; each node gives the share of its tasks.
+  std::string constraint;        // Node features: "ib&nvme". Empty: any node.
   std::vector<std::string> node_list;
   std::vector<std::string> excluded_nodes;
   std::vector<ComponentView> others;  // Components of a heterogeneous job after the first. All other fields describe

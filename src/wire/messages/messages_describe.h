@@ -25,14 +25,14 @@ BOOST_DESCRIBE_ENUM(Preemptible, kNever, kPause, kRequeue)
 BOOST_DESCRIBE_ENUM(DependencyKind, kAfter, kAfterOk, kAfterNotOk, kAfterAny, kSingleton)
 
 BOOST_DESCRIBE_STRUCT(Component, (),
-                      (gpus, gpu_type, gpu_memory, cpus, memory, tasks, nodes, spreads_tasks, constraint, node_list,
-                       excluded_nodes, pool, labels))
+                      (gpus, gpu_type, gpu_memory, cpus, memory, tasks, nodes, short_nodes, spreads_tasks, constraint,
+                       node_list, excluded_nodes, pool, labels))
 BOOST_DESCRIBE_STRUCT(GpuSlice, (), (profile, compute, size, start))
 BOOST_DESCRIBE_STRUCT(GpuPortion, (),
                       (request, limit, memory, memory_limit, compute, compute_limit, idle_park, uses_mps))
 BOOST_DESCRIBE_STRUCT(Request, (),
                       (gpus, gpu_type, gpu_memory, cpus, memory, tasks, max_gpus, topology, requires_topology, nodes,
-                       spreads_tasks, constraint, node_list, excluded_nodes, others, portion, slice))
+                       short_nodes, spreads_tasks, constraint, node_list, excluded_nodes, others, portion, slice))
 constexpr std::array<RenamedField, 2> RenamedFields(const Request*) {
   return {{{"max_gpus", "gpus_most"}, {"fraction", "portion"}}};
 }
@@ -77,12 +77,12 @@ BOOST_DESCRIBE_STRUCT(GpuView, (),
                        pci_address, numa_node, compute_capability, is_mig_enabled, slices, links, utilisation_percent,
                        temperature_celsius, power_watts, processes, isolation, node, free, tenants, reservation))
 BOOST_DESCRIBE_STRUCT(ComponentView, (),
-                      (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, nodes, spreads_tasks, constraint,
-                       node_list, excluded_nodes, pool))
+                      (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, nodes, short_nodes, spreads_tasks,
+                       constraint, node_list, excluded_nodes, pool))
 BOOST_DESCRIBE_STRUCT(RequestView, (),
                       (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s, max_gpus, topology,
-                       placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes, others, portion, slice,
-                       end_by))
+                       placement, nodes, short_nodes, spreads_tasks, constraint, node_list, excluded_nodes, others,
+                       portion, slice, end_by))
 constexpr std::array<RenamedField, 2> RenamedFields(const RequestView*) {
   return {{{"max_gpus", "gpus_most"}, {"fraction", "portion"}}};
 }

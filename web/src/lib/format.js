@@ -138,7 +138,10 @@ export function gpusAsked(request) {
   if (part) return request.gpus > 1 ? `${request.gpus}x${part}` : part;
   const one = (component) => {
     if (component.max_gpus > component.gpus) return `${component.gpus}..${component.max_gpus}`;
-    return component.nodes > 1 ? `${component.nodes}x${component.gpus}` : `${component.gpus}`;
+    const on = (nodes, gpus) => (nodes > 1 ? `${nodes}x${gpus}` : `${gpus}`);
+    const short = component.short_nodes || 0;
+    const full = on(component.nodes - short, component.gpus);
+    return short ? `${full}+${on(short, component.gpus - 1)}` : full;
   };
   return [one(request), ...(request.others ?? []).map(one)].join(' + ');
 }
@@ -157,4 +160,4 @@ export const endsByDeadline = ({ request, start_time }) =>
 
 /** How many GPUs in all, for sorting and sums. */
 export const gpuCount = (request) =>
-  request.gpus * (request.nodes || 1) + (request.others ?? []).reduce((sum, part) => sum + part.gpus * part.nodes, 0);
+  [request, ...(request.others ?? [])].reduce((sum, part) => sum + part.gpus * (part.nodes || 1) - (part.short_nodes || 0), 0);

@@ -194,7 +194,10 @@ export function specOf(form, carried) {
     else delete into[name];
   };
   if (differs('kind', 'command', 'isPlain', 'script', 'arguments')) takeWork(form, spec);
-  if (differs('gpus', 'gpusMost', 'part', 'portion', 'portionMost', 'memory', 'memoryMost', 'slice', 'areGpusSaid') || gpusByVariable(form) !== null) takeGpus(form, request);
+  if (differs('gpus', 'gpusMost', 'part', 'portion', 'portionMost', 'memory', 'memoryMost', 'slice', 'areGpusSaid') || gpusByVariable(form) !== null) {
+    delete request.short_nodes;
+    takeGpus(form, request);
+  }
   for (const key of ['name', 'directory', 'pool', 'team', 'project', 'output']) take(key, spec, key);
   take('gpuType', request, 'gpu_type');
   take('constraint', request, 'constraint');
@@ -210,6 +213,7 @@ export function specOf(form, carried) {
     request.nodes = isSaid(form.nodes) ? count(form.nodes, 'nodes', 1) : 1;
     request.tasks = isSaid(form.tasks) ? count(form.tasks, 'tasks', 1) : request.nodes;
     delete request.spreads_tasks;
+    delete request.short_nodes;
     if (spec.labels) delete spec.labels['divvy.tasks'];
   }
   if (differs('topology')) {

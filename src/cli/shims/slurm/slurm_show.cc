@@ -53,7 +53,7 @@ std::vector<std::string> TresLines(const wire::JobDetail& job, const wire::JobVi
   if (is_written && !gres.empty())
     lines.push_back("TresPerNode=gres:gpu:" + LabelOf(job, "gpus-per-node", "") + ",gres:" + gres);
   else if (is_written) add("TresPerNode", "gpus-per-node", "gres:gpu:");
-  else if (job.request.gpus > 0 && !job.request.spreads_tasks) lines.push_back("TresPerNode=" + TresPerNode(view));
+  else if (job.request.gpus > 0 && HasEqualNodes(job.request)) lines.push_back("TresPerNode=" + TresPerNode(view));
   add("TresPerSocket", "gpus-per-socket", "gres:gpu:");
   add("TresPerTask", "gpus-per-task", "gres:gpu:");
   return lines;

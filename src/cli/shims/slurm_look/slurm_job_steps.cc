@@ -69,6 +69,7 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
   view.request.memory_bytes = MemoryOf(job);
   view.request.gpus = GpusAskedBy(job);
   view.request.nodes = 1;
+  view.request.short_nodes = 0;
   if (!step.allocations.empty()) {
     TakePlaces(job, step.allocations, view);
   } else if (job.allocations.empty()) {
@@ -95,6 +96,7 @@ JobStep BatchStepOf(const wire::JobView& job) {
   request.memory_bytes = first.memory_bytes;
   request.tasks = std::min(batch.job.allocations.front().tasks, first.cpus);
   request.nodes = 1;
+  request.short_nodes = 0;
   return batch;
 }
 

@@ -281,7 +281,7 @@ std::int64_t MemoryOf(const wire::JobView& job) {
 }
 
 std::int64_t GpusAskedBy(const wire::JobView& job) {
-  return job.request.gpus * std::max<std::int64_t>(job.request.nodes, 1);
+  return job.request.gpus * std::max<std::int64_t>(job.request.nodes, 1) - job.request.short_nodes;
 }
 
 std::int64_t GpusOf(const wire::JobView& job) {
@@ -299,9 +299,10 @@ std::string GresOf(const wire::JobView& job, std::int64_t gpus) {
   return "gpu:" + (type.empty() ? "" : type + ":") + std::to_string(gpus);
 }
 
+bool HasEqualNodes(const wire::RequestView& request) { return !request.spreads_tasks && request.short_nodes == 0; }
+
 std::string TresPerNode(const wire::JobView& job) {
-  // Tasks without fixed nodes have no request per node.
-  if (job.request.gpus == 0 || job.request.spreads_tasks) return "N/A";
+  if (job.request.gpus == 0 || !HasEqualNodes(job.request)) return "N/A";
   return "gres:" + GresOf(job, job.request.nodes > 1 ? job.request.gpus : GpusOf(job));
 }
 

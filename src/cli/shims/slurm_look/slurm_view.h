@@ -85,7 +85,9 @@ std::int64_t GpusAskedBy(const wire::JobView& job);
 std::int64_t GpusOf(const wire::JobView& job);
 /// Returns "gpu:2", or "gpu:h100:2" if the job requests a model, for that number of GPUs; "" for 0.
 std::string GresOf(const wire::JobView& job, std::int64_t gpus);
-/// "gres:gpu:2", "gres:gpu:h100:2"; "N/A" without GPUs.
+/// True if the nodes of the job give equally many GPUs, so that it has a request per node.
+bool HasEqualNodes(const wire::RequestView& request);
+/// "gres:gpu:2", "gres:gpu:h100:2"; "N/A" without GPUs or without equal nodes.
 std::string TresPerNode(const wire::JobView& job);
 /// Returns the resources of the job in Slurm's TRES format, with `gpus` as the number of GPUs:
 /// "cpu=4,mem=16G,node=1,gres/gpu=2".

@@ -2,10 +2,13 @@
 // exhaustive oracle finds one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
 
+#include "engine/core/explain/feasible.h"
+#include "engine/core/place/earliest.h"
 #include "engine/core/place/placer.h"
 #include "engine/core/state/models.h"
 #include "engine/core/state/state.h"
@@ -148,6 +151,47 @@ TEST(PlaceComponents, AreFoundWheneverAPlacementExistsOnSmallClusters) {
   EXPECT_GT(impossible, 500);
   EXPECT_GT(proven, 500) << "of " << impossible;
   EXPECT_LE(missed * 200, possible) << missed << " of " << possible << " that are possible were not found";
+}
+
+/// Two GPUs on some nodes and one on others, for example. Any node with room for the larger number has room for the
+/// smaller one, so counting nodes is an exact oracle.
+TEST(UnevenNodes, AreFoundExactlyIfTheyExist) {
+  int possible = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    Draws draws(seed);
+    std::vector<std::pair<int, int>> nodes;
+    for (int i = 1 + draws.Below(5); i > 0; --i) {
+      const int model = draws.Below(2);
+      nodes.emplace_back(model, 1 + draws.Below(4));
+    }
+    const int gpus = 2 + draws.Below(3);
+    const int full = 1 + draws.Below(2);
+    const int less = 1 + draws.Below(2);
+    ResourceRequest request = Of({{gpus, full, true}, {gpus - 1, less, true}});
+    for (TaskGroup& group : request.groups) group.component = 0;
+    if (draws.Below(2) == 0) request.locality = Locality::kRack;
+    Cluster cluster = TwoModels(nodes);
+    bool can = false;
+    for (int model = 0; model < 2; ++model) {
+      const auto with = [&](int least) {
+        return std::count_if(nodes.begin(), nodes.end(),
+                             [&](const auto& node) { return node.first == model && node.second >= least; });
+      };
+      can = can || (with(gpus) >= full && with(gpus - 1) >= full + less);
+    }
+    possible += can;
+    const std::vector<TaskPlacement> placements = Find(cluster, request);
+    ASSERT_EQ(!placements.empty(), can) << "seed " << seed;
+    ASSERT_EQ(static_cast<bool>(Feasible(cluster, request)), can) << "seed " << seed;
+    if (!can) continue;
+    ASSERT_TRUE(CouldRun(cluster.state(), request)) << "seed " << seed;
+    ASSERT_EQ(Wrong(cluster, request, placements), "") << "seed " << seed;
+    std::set<NodeIndex> used;
+    for (const TaskPlacement& placed : placements) used.insert(placed.node);
+    ASSERT_EQ(used.size(), placements.size()) << "seed " << seed;
+  }
+  EXPECT_GT(possible, 300);
+  EXPECT_LT(possible, 2700);
 }
 
 TEST(PlaceComponents, TaskPlacementsNameTheirComponent) {

@@ -29,6 +29,7 @@ struct Kind {
   bool has_advance_reservations = false;
   bool has_gpu_caps = false;
   bool has_components = false;
+  bool has_uneven_nodes = false;
   int first_gpu = 0;  // On each node, GPUs below this one are out of service.
 };
 
@@ -162,12 +163,25 @@ class History {
     return request;
   }
 
+  // Some nodes give one GPU less than the others.
+  ResourceRequest RandomUneven() {
+    const int full = 1 + draws_.Below(2);
+    const int less = 1 + draws_.Below(2);
+    const int gpus = 2 + draws_.Below(3);
+    ResourceRequest request = GpuRequest(gpus, full);
+    request.groups.push_back(GpuRequest(gpus - 1, less).groups.front());
+    for (TaskGroup& group : request.groups) group.anti_affinity = true;
+    request.locality = Locality::kRack;
+    return request;
+  }
+
   ResourceRequest RandomRequest() {
     if (kind_.has_components && draws_.Below(2) == 0) return RandomComponents();
     ResourceRequest request = draws_.Below(4) == 0 ? ShareRequest(1000 * (1 + draws_.Below(9))) : RandomGpuRequest();
     if (draws_.Below(3) == 0) request.locality = static_cast<Locality>(draws_.Below(4));
     request.requires_locality = draws_.Below(3) == 0;
     if (draws_.Below(5) == 0 && !kind_.is_calm) request.groups.front().most += 2;
+    if (kind_.has_uneven_nodes && draws_.Below(2) == 0) return RandomUneven();
     return request;
   }
 
@@ -493,6 +507,13 @@ TEST(History, InvariantsHoldWithComponentsAndFewChanges) {
 }
 TEST(History, InvariantsHoldWithComponentsTeamsAndAdvanceReservations) {
   RunAll({.has_teams = true, .has_advance_reservations = true, .has_components = true}, 1000, 1030);
+}
+TEST(History, InvariantsHoldWithUnevenNodes) { RunAll({.has_uneven_nodes = true}, 1200, 1240); }
+TEST(History, InvariantsHoldWithUnevenNodesAndFewChanges) {
+  RunAll({.is_calm = true, .has_uneven_nodes = true}, 1300, 1330);
+}
+TEST(History, InvariantsHoldWithUnevenNodesAndComponents) {
+  RunAll({.has_components = true, .has_uneven_nodes = true}, 1400, 1420);
 }
 TEST(History, InvariantsHoldWithTeamsAndAdvanceReservations) {
   RunAll({.has_teams = true, .has_advance_reservations = true}, 400, 440);

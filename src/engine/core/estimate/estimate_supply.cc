@@ -247,7 +247,7 @@ bool Supply::GangFitsBy(Outcome outcome, Time moment) const {
       bool is_enough = true;
       for (std::size_t group = 0; group < sum.size(); ++group) {
         sum[group] += RoomOn(node.facts, state, request.groups[group], only);
-        is_enough &= sum[group] >= request_.groups[group].least;
+        is_enough &= sum[group] >= LeastWithLarger(request_, group);
       }
       fits |= is_enough;
     });
@@ -271,7 +271,8 @@ Supply::Moment Supply::FitsGang(Outcome outcome) const {
     sum.resize(request_.groups.size());
     sum[step.group] += step.more;
     bool is_enough = true;
-    for (std::size_t group = 0; group < sum.size(); ++group) is_enough &= sum[group] >= request_.groups[group].least;
+    for (std::size_t group = 0; group < sum.size(); ++group)
+      is_enough &= sum[group] >= LeastWithLarger(request_, group);
     if (!is_enough) continue;
     if (step.at <= perspective_.now()) return {perspective_.now()};
     return {step.at, GoneBy(outcome, step.node, step.at), 0, 0, EndsAdvanceReservation(step.node, step.at)};

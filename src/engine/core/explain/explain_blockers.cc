@@ -318,10 +318,11 @@ class BlockerFinder {
       shapes.front() = MergedAlternatives(group, !state_.mixed.empty()).front();
       for (const Shape& shape : shapes) {
         const Tally tally = Count(group, shape);
-        if (tally.room >= group.least) break;
+        const int least = LeastWithLarger(request_, i);
+        if (tally.room >= least) break;
         is_short = true;
-        if (group.least == 1) FindForOne(group, shape, tally);
-        else FindForMany(group, shape, tally);
+        if (least == 1) FindForOne(group, shape, tally);
+        else FindForMany(group, least, shape, tally);
       }
     }
     const bool has_room = !is_short && perspective_.Room().has_value();
@@ -489,25 +490,25 @@ class BlockerFinder {
     }
   }
 
-  void FindForMany(const TaskGroup& group, const Shape& shape, const Tally& tally) {
-    const std::string tasks = Plural(group.least, group.anti_affinity ? "node" : "task");
+  void FindForMany(const TaskGroup& group, int least, const Shape& shape, const Tally& tally) {
+    const std::string tasks = Plural(least, group.anti_affinity ? "node" : "task");
     const std::string of = group.anti_affinity ? " with " : " of ";
     const auto room_for = [&](std::int64_t room) {
       return "there is room for " + (room == 0 ? "none" : std::to_string(room)) + " of them";
     };
-    if (shape.gpus > 0 && tally.by_gpus < group.least) {
+    if (shape.gpus > 0 && tally.by_gpus < least) {
       Blocker& blocker = Add(BlockerKind::kGpus,
                              Needs(group) + tasks + of + GpusOf(shape) + OfModels(group, shape) + " at once; " +
                                  room_for(tally.by_gpus) + FreeText(shape, tally),
-                             group.least, tally.by_gpus);
+                             least, tally.by_gpus);
       blocker.unit = BlockerUnit::kCount;
       AddGpuHolders(tally, {shape}, blocker);
-    } else if (tally.by_cpus < group.least) {
+    } else if (tally.by_cpus < least) {
       Blocker& blocker =
           Add(BlockerKind::kCpus,
               Needs(group) + tasks + of + CpusText(shape.cpu_milli) + (shape.gpus > 0 ? " and " + GpusOf(shape) : "") +
                   OfModels(group, shape) + " at once; " + room_for(tally.by_cpus),
-              group.least, tally.by_cpus);
+              least, tally.by_cpus);
       blocker.unit = BlockerUnit::kCount;
       AddHostHolders(tally, blocker);
     } else {
@@ -515,7 +516,7 @@ class BlockerFinder {
                              Needs(group) + tasks + of + MibText(shape.memory_mib) + " of memory" +
                                  (shape.gpus > 0 ? " and " + GpusOf(shape) : "") + OfModels(group, shape) +
                                  " at once; " + room_for(tally.room),
-                             group.least, tally.room);
+                             least, tally.room);
       blocker.unit = BlockerUnit::kCount;
       AddHostHolders(tally, blocker);
     }
@@ -531,12 +532,12 @@ class BlockerFinder {
     for (std::size_t i = 0; i < first.alternatives.size(); ++i) {
       const ResourceRequest narrow = Narrowed(request_, i);
       bool is_enough = true;
-      for (const TaskGroup& group : narrow.groups) {
+      for (std::size_t g = 0; g < narrow.groups.size(); ++g) {
+        const TaskGroup& group = narrow.groups[g];
         std::int64_t room = 0;
         for (const Node& node : state_.nodes) room += RoomOn(node.facts, node.state, group);
-        is_enough = is_enough && room >= group.least;
-        const bool is_first = &group == &narrow.groups.front();
-        if (!is_first || (best && room <= most)) continue;
+        is_enough = is_enough && room >= LeastWithLarger(narrow, g);
+        if (g > 0 || (best && room <= most)) continue;
         best = i;
         most = room;
       }
@@ -560,7 +561,9 @@ class BlockerFinder {
     const bool is_one_model = RunsOnOneModel(request_);
     const Locality level = WidestOf(request_);
     if (!is_one_model && level == Locality::kAnywhere) return false;
-    for (const TaskGroup& group : request_.groups) {
+    for (std::size_t i = 0; i < request_.groups.size(); ++i) {
+      const TaskGroup& group = request_.groups[i];
+      const int least = LeastWithLarger(request_, i);
       const bool by_model = is_one_model && group.alternatives.front().gpus > 0;
       std::map<int, std::int64_t> models;
       std::map<std::pair<std::uint64_t, int>, std::int64_t> domains;
@@ -576,13 +579,13 @@ class BlockerFinder {
           most = std::max(most, domains[{DomainOf(node.facts, index, level), model}] += room);
         });
       }
-      if (most >= group.least) continue;
-      const std::string tasks = "its " + Plural(group.least, group.anti_affinity ? "part" : "task");
-      if (most_of_model < group.least) {
+      if (most >= least) continue;
+      const std::string tasks = "its " + Plural(least, group.anti_affinity ? "part" : "task");
+      if (most_of_model < least) {
         Blocker& blocker = Add(BlockerKind::kLocality,
                                tasks + " need GPUs of the same model; there is room for at most " +
                                    std::to_string(most_of_model) + " on GPUs of one model",
-                               group.least, most_of_model);
+                               least, most_of_model);
         blocker.rule = "tasks of one job run on one model";
         AddHoldersOfAll(blocker);
         return true;
@@ -592,7 +595,7 @@ class BlockerFinder {
       Blocker& blocker =
           Add(BlockerKind::kLocality,
               tasks + " must be in one " + name + "; one " + name + " has room for at most " + std::to_string(most),
-              group.least, most);
+              least, most);
       blocker.rule = is_required ? "--topology " + name + ":required" : "all within one " + name;
       AddHoldersOfAll(blocker);
       return true;

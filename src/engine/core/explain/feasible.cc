@@ -370,7 +370,8 @@ class Judge {
   // Checks whether all tasks that must start together fit when nothing else runs.
   std::optional<Lack> OfAllTasks(std::size_t group) const {
     const TaskGroup& tasks = request_.groups[group];
-    if (tasks.least <= 1) return std::nullopt;
+    const int needed = LeastWithLarger(request_, group);
+    if (needed <= 1) return std::nullopt;
     const Shape& shape = tasks.alternatives.front();
     const bool by_model = RunsOnOneModel(request_) && shape.gpus > 0;
     std::vector<Rooms> rooms;
@@ -384,15 +385,26 @@ class Judge {
         of_model[model] += room.back().second * hardware_class.nodes;
       });
     }
+    // Larger tasks of the job need the same model, so a model without room for them does not count.
+    for (const TaskGroup& larger : request_.groups) {
+      if (!by_model || needed == tasks.least || larger.component != tasks.component) continue;
+      if (larger.alternatives.front().gpus <= shape.gpus) continue;
+      for (auto& [model, sum] : of_model) {
+        std::int64_t room = 0;
+        for (const HardwareClass& hardware_class : classes_.classes)
+          room += RoomOnOne(hardware_class, larger, model) * hardware_class.nodes;
+        if (room < larger.least) sum = 0;
+      }
+    }
     const std::string each = shape.gpus > 0 ? GpusOf(shape) : shape.cpu_milli > 1 ? CpusText(shape.cpu_milli) : "";
-    const std::string asks = Asks(group) + Plural(tasks.least, tasks.anti_affinity ? "node" : "task") +
+    const std::string asks = Asks(group) + Plural(needed, tasks.anti_affinity ? "node" : "task") +
                              (each.empty()          ? ""
                               : tasks.anti_affinity ? " with "
                                                     : " of ") +
                              each + OfModels(group, shape);
     std::int64_t most_of_model = 0;
     for (const auto& [model, sum] : of_model) most_of_model = std::max(most_of_model, sum);
-    if (all < tasks.least) {
+    if (all < needed) {
       // The suggestion in the message must also pass the checks below, so it is reduced as far as they require.
       Lack lack = OfSum(group, LackingPart::kTasks, by_model ? std::min(all, most_of_model) : all,
                         asks + (scope_.is_all ? ", but the whole cluster" : ", but what can be used now") +
@@ -404,7 +416,7 @@ class Judge {
       return lack;
     }
     if (by_model) {
-      if (most_of_model < tasks.least) {
+      if (most_of_model < needed) {
         return OfSum(group, LackingPart::kOneModel, most_of_model,
                      asks + ", but the " + (tasks.anti_affinity ? "nodes" : "tasks") +
                          " of a job need GPUs of the same model: " + RoomByModel(of_model));
@@ -412,7 +424,7 @@ class Judge {
     }
     if (WidestOf(request_) == Locality::kAnywhere) return std::nullopt;
     const std::int64_t most = MostInOneDomain(rooms);
-    if (most >= tasks.least) return std::nullopt;
+    if (most >= needed) return std::nullopt;
     const std::string level(LocalityName(WidestOf(request_)));
     Lack lack =
         OfSum(group, LackingPart::kLocality, most,
@@ -466,9 +478,10 @@ class Judge {
     lack.part = part;
     lack.unit = BlockerUnit::kCount;
     lack.text = std::move(text);
-    lack.needed = request_.groups[group].least;
+    lack.needed = LeastWithLarger(request_, group);
     lack.available = most;
-    if (most > 0) {
+    // Fewer nodes with the same total need more GPUs each, so no number is suggested.
+    if (most > 0 && lack.needed == request_.groups[group].least) {
       lack.nearest = (request_.groups[group].anti_affinity ? "--nodes " : "--tasks ") + std::to_string(most) +
                      " is the maximum" + (scope_.is_all ? "" : " now");
       lack.request = request_;

@@ -147,7 +147,13 @@ class Search {
     std::vector<int> room(state_.nodes.size());
     std::map<std::pair<NodeIndex, int>, int> mixed_room;  // For mixed nodes, by model.
     std::map<int, std::int64_t> sums;                     // Indexed by model.
-    const TaskGroup& group = request_.groups.front();
+    // The group of which the most tasks must have room: for uneven nodes, the one with the smallest tasks.
+    std::size_t smallest = 0;
+    for (std::size_t i = 1; i < request_.groups.size() && !IsHeterogeneous(request_); ++i) {
+      if (LeastWithLarger(request_, i) > request_.groups[i].least) smallest = i;
+    }
+    const TaskGroup& group = request_.groups[smallest];
+    const int least = LeastWithLarger(request_, smallest);
     const bool by_model = RunsOnOneModel(request_) && group.alternatives.front().gpus > 0;
     const auto count = [&](Placer& placing, NodeIndex node) {
       if (!Suits(node)) return;
@@ -157,8 +163,7 @@ class Search {
         int now_room = 0;
         for (const Shape& shape : group.alternatives) {
           const std::optional<int> only = by_model ? std::optional(model) : std::nullopt;
-          now_room =
-              std::max(now_room, placing.Room(node, shape, static_cast<int>(group.AtMostOnOne(group.least)), only));
+          now_room = std::max(now_room, placing.Room(node, shape, static_cast<int>(group.AtMostOnOne(least)), only));
         }
         int& before = facts.gpu_models.empty() ? room[node] : mixed_room[{node, model}];
         sums[model] += now_room - before;
@@ -180,8 +185,8 @@ class Search {
         Placer placing(state_, now_, moments.at);
         for (const TaskPlacement& placed : state_.running.at(job).placements) count(placing, placed.node);
       }
-      if (std::none_of(sums.begin(), sums.end(), [&](const auto& sum) { return sum.second >= group.least; })) continue;
-      if (auto reservation = At(moments.at, Roomiest(room, group.least))) return reservation;
+      if (std::none_of(sums.begin(), sums.end(), [&](const auto& sum) { return sum.second >= least; })) continue;
+      if (auto reservation = At(moments.at, Roomiest(room, least))) return reservation;
       if (++tries == kMostMoments) return std::nullopt;
     }
     return std::nullopt;
@@ -350,8 +355,9 @@ bool CouldRun(const ClusterState& state, const ResourceRequest& request) {
     }
     return false;
   }
-  for (const TaskGroup& group : request.groups) {
-    int left = group.least;
+  for (std::size_t index = 0; index < request.groups.size(); ++index) {
+    const TaskGroup& group = request.groups[index];
+    int left = LeastWithLarger(request, index);
     for (std::size_t i = 0; i < state.nodes.size() && left > 0; ++i) {
       const Node& node = state.nodes[i];
       if (!node.accepts) continue;

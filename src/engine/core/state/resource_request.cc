@@ -22,6 +22,21 @@ ResourceRequest ComponentRequest(const ResourceRequest& request, std::uint8_t co
   return one;
 }
 
+int LeastWithLarger(const ResourceRequest& request, std::size_t group) {
+  const TaskGroup& own = request.groups[group];
+  const Shape& shape = own.alternatives.front();
+  const auto is_larger = [&](const TaskGroup& other) {
+    const Shape& its = other.alternatives.front();
+    return its.gpu_parts() > shape.gpu_parts() && other.component == own.component && other.filters == own.filters &&
+           its.models == shape.models && its.cpu_milli >= shape.cpu_milli && its.memory_mib >= shape.memory_mib;
+  };
+  int sum = own.least;
+  for (const TaskGroup& other : request.groups) {
+    if (own.anti_affinity && is_larger(other)) sum += other.least;
+  }
+  return sum;
+}
+
 std::int64_t LeastGpuParts(const ResourceRequest& request) {
   std::int64_t sum = 0;
   for (const TaskGroup& group : request.groups)

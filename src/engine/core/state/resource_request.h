@@ -91,6 +91,10 @@ inline bool IsHeterogeneous(const ResourceRequest& request) { return request.gro
 /// one node.
 ResourceRequest ComponentRequest(const ResourceRequest& request, std::uint8_t component);
 
+/// Returns how many tasks of the size of `request.groups[group]` must have room at once: those of the group, and larger
+/// tasks of its component whose nodes it must avoid.
+int LeastWithLarger(const ResourceRequest& request, std::size_t group);
+
 /// Returns the GPUs, in ten-thousandths, that the job needs with the minimum number of tasks of each group and the
 /// first alternative of each.
 std::int64_t LeastGpuParts(const ResourceRequest& request);
