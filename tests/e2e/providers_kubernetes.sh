@@ -58,7 +58,7 @@ faults '{"429": 1, "500": 2, "lost": 2}'
 expect "{\"instance\":\"$pod_2\"}" "$(order 2 | call create)" "the answer to create with faults ($(cat err))"
 expect 2 "$(pods)" "the number of pods"
 ! grep -rqF "$join" "$state/pods" || fail "the join line is in a pod: $(cat "$state"/pods/*)"
-grep -qF "$join" "$state/secrets/$pod_1.json" || fail "the join line is in no secret"
+grep -qF "$(printf %s "$join" | base64 -w0)" "$state/secrets/$pod_1.json" || fail "the join line is in no secret"
 grep -q '"nvidia.com/gpu": "8"' "$state/pods/$pod_1.json" || fail "requests no GPUs: $(cat "$state/pods/$pod_1.json")"
 
 # A list is complete, in several pages, also if one of them expires.

@@ -14,12 +14,11 @@ and STATE/secrets hold the objects, for the test to read. STATE/logs has the out
   STATE/full      while it exists, no pod gets a node
   STATE/no_gc     while it exists, secrets stay when their pods go; garbage collection takes its time
 """
+import base64
 import json
 import os
 import re
 import secrets
-import shutil
-import signal
 import ssl
 import subprocess
 import sys
@@ -28,7 +27,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from local_provider import processes_of
+from kubelet import Container, secrets_of
 
 STATE, CERTIFICATE, KEY, NAMESPACE, TOKEN = sys.argv[1:]
 LOCK = threading.RLock()
@@ -96,17 +95,6 @@ def remove(resource, name):
 
 # --- The kubelet
 
-def end_all(home):
-    # All processes of a container end with its first one, which is process 1 of their PID namespace.
-    deadline = time.monotonic() + 10
-    while (left := list(processes_of(home))) and time.monotonic() < deadline:
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-
-
 def set_status(name, uid, **status):
     with LOCK:
         pod = OBJECTS["pods"].get(name)
@@ -135,45 +123,17 @@ def run_pod(name, uid):
         OBJECTS["pods"][name]["spec"]["nodeName"] = "worker-1"
         store("pods", OBJECTS["pods"][name])
     # A container starts when its volumes are mounted: until a secret exists, the kubelet tries again.
-    wanted = [volume["secret"]["secretName"] for volume in pod["spec"].get("volumes", []) if "secret" in volume]
-    while current() and not all(secret in OBJECTS["secrets"] for secret in wanted):
+    while current() and not all(secret in OBJECTS["secrets"] for secret in secrets_of(pod)):
         time.sleep(0.02)
-    container = pod["spec"]["containers"][0]
-    folders = {}
-    for mount in container.get("volumeMounts", []):
-        folder = os.path.join(home, mount["name"])
-        os.makedirs(folder, mode=0o700)
-        folders[mount["mountPath"]] = folder
-        volume = next(one for one in pod["spec"]["volumes"] if one["name"] == mount["name"])
-        if "secret" not in volume:
-            continue
-        with LOCK:
-            secret = OBJECTS["secrets"].get(volume["secret"]["secretName"], {"stringData": {}})
-        for key, value in secret["stringData"].items():
-            with open(os.open(os.path.join(folder, key), os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-                file.write(value)
-
-    def here(text):  # There is no mount namespace, so paths below a mount are replaced.
-        for path, folder in folders.items():
-            if text == path or text.startswith(path + "/"):
-                return folder + text[len(path):]
-        return text
-
-    environment = {"PATH": os.environ["PATH"]}
-    environment.update({one["name"]: here(one["value"]) for one in container.get("env", [])})
     with LOCK:
         if not current():
-            shutil.rmtree(home, ignore_errors=True)
             return
-        with open(os.path.join(STATE, "logs", name), "w", encoding="utf-8") as out:
-            process = subprocess.Popen([here(word) for word in container["command"] + container.get("args", [])],
-                                       stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=home, env=environment,
-                                       start_new_session=True)
-        PROCESSES[uid] = process
+        data = {secret: OBJECTS["secrets"].get(secret, {}).get("data", {}) for secret in secrets_of(pod)}
+        container = Container(pod, data, home, os.path.join(STATE, "logs", name))
+        PROCESSES[uid] = container.process
         set_status(name, uid, phase="Running")
-    code = process.wait()
-    end_all(environment.get("DIVVY_HOME", home))
-    shutil.rmtree(home, ignore_errors=True)
+    code = container.process.wait()
+    container.clean_up()
     set_status(name, uid, phase="Succeeded" if code == 0 else "Failed")
 
 
@@ -228,6 +188,9 @@ def create(resource, item):
         metadata.update(uid=secrets.token_hex(8), namespace=NAMESPACE, creationTimestamp=now(), resourceVersion="1")
         if resource == "pods":
             item["status"] = {"phase": "Pending"}
+        # stringData is for writing only: "Secret v1 core" in the API reference.
+        for key, value in item.pop("stringData", {}).items():
+            item.setdefault("data", {})[key] = base64.b64encode(value.encode()).decode()
         OBJECTS[resource][metadata["name"]] = item
         store(resource, item)
         if resource == "pods":
