@@ -160,7 +160,7 @@ kubeconfig=wrong refuses "another namespace" 'HTTP status 403: pods is forbidden
 printf 'spec: {schedulerNam: x}\n' >misspelled.yaml
 template=$PWD/misspelled.yaml refuses "a misspelled field" 'HTTP status 400: .*unknown field "spec.schedulerNam"'
 printf 'spec: {priorityClassName: divvy-test-nowhere}\n' >no_class.yaml
-template=$PWD/no_class.yaml refuses "an unknown priority class" 'HTTP status 403: .*no PriorityClass with name divvy-test-nowhere'
+template=$PWD/no_class.yaml refuses "an unknown priority class" 'HTTP status 403: .*no PriorityClass with name divvy-test-nowhere was found$'
 is_gone 5 || fail "something is left after errors"
 
 # The controller: a burst of 20 jobs on at most two nodes, while the controller is killed as soon as a pod is requested,

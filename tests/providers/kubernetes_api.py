@@ -13,6 +13,8 @@ and STATE/secrets hold the objects, for the test to read. STATE/logs has the out
   STATE/page      the most objects in one answer
   STATE/full      while it exists, no pod gets a node
   STATE/no_gc     while it exists, secrets stay when their pods go; garbage collection takes its time
+
+The only priority class is "low".
 """
 import base64
 import json
@@ -33,6 +35,10 @@ STATE, CERTIFICATE, KEY, NAMESPACE, TOKEN = sys.argv[1:]
 LOCK = threading.RLock()
 OBJECTS = {"pods": {}, "secrets": {}}
 KINDS = {"pods": "Pod", "secrets": "Secret"}
+# Those that divvy and the tests use: "PodSpec v1 core" in the API reference.
+POD_FIELDS = {"activeDeadlineSeconds", "automountServiceAccountToken", "containers", "enableServiceLinks", "nodeSelector",
+              "priorityClassName", "restartPolicy", "schedulerName", "securityContext", "serviceAccountName",
+              "terminationGracePeriodSeconds", "tolerations", "volumes"}
 PROCESSES = {}  # Of pods, by uid.
 
 
@@ -158,7 +164,7 @@ def end_pod(name, uid, grace):
 
 # --- The API server
 
-def check_new(resource, item):
+def check_new(resource, item, is_strict):
     metadata = item.get("metadata", {})
     # Names are DNS subdomains: "Object Names and IDs".
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", metadata.get("name", "")):
@@ -169,6 +175,14 @@ def check_new(resource, item):
             raise Refusal(422, "Invalid", "a label is invalid")
     if resource != "pods":
         return
+    # Strict validation, and the admission plug-in Priority: as kube-apiserver 1.34 answers.
+    for field in item["spec"]:
+        if is_strict and field not in POD_FIELDS:
+            raise Refusal(400, "BadRequest", 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: '
+                                             f'unknown field "spec.{field}"')
+    if item["spec"].get("priorityClassName", "low") != "low":
+        raise Refusal(403, "Forbidden", f'pods "{metadata["name"]}" is forbidden: no PriorityClass with name '
+                                        f'{item["spec"]["priorityClassName"]} was found')
     for container in item["spec"]["containers"]:
         if not container.get("image"):
             raise Refusal(422, "Invalid", "spec.containers.image: Required value")
@@ -178,9 +192,9 @@ def check_new(resource, item):
                 raise Refusal(422, "Invalid", f"spec.containers.resources.limits.{name} is invalid")
 
 
-def create(resource, item):
+def create(resource, item, is_strict):
     with LOCK:
-        check_new(resource, item)
+        check_new(resource, item, is_strict)
         metadata = item["metadata"]
         if metadata["name"] in OBJECTS[resource]:
             # 409, reason AlreadyExists: apimachinery, api/errors, NewAlreadyExists.
@@ -232,7 +246,7 @@ def delete(resource, name, options):
         # 409, reason Conflict, if a precondition fails: apiserver, registry/generic/registry, Store.Delete.
         wanted = options.get("preconditions", {}).get("uid")
         if wanted and wanted != item["metadata"]["uid"]:
-            raise Refusal(409, "Conflict", f'Precondition failed: UID in precondition: {wanted}')
+            raise Refusal(409, "Conflict", f'the UID in the precondition ({wanted}) does not match the UID in record')
         if resource != "pods":
             remove(resource, name)
             return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
@@ -272,7 +286,7 @@ class Handler(BaseHTTPRequestHandler):
         if fault("500"):
             raise Refusal(500, "InternalError", "Internal error occurred: etcdserver: request timed out")
         if verb == "create":
-            answer = create(resource, body)
+            answer = create(resource, body, parse_qs(url.query).get("fieldValidation") == ["Strict"])
         elif verb == "list":
             answer = items_after(resource, parse_qs(url.query))
         elif verb == "get":
