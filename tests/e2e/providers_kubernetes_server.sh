@@ -69,7 +69,7 @@ has_account() { kube -n "$space-nodes" get serviceaccount default; }
 WAIT_S=3
 (wait_for "the account of pods" has_account) >/dev/null 2>&1 || kube -n "$space-nodes" create serviceaccount default >/dev/null
 unset WAIT_S
-kube proxy --unix-socket="$state/proxy" >"$state/proxy.log" 2>&1 &
+KUBECONFIG=$admin kubectl proxy --unix-socket="$state/proxy" >"$state/proxy.log" 2>&1 &
 proxy=$!
 wait_for "kubectl proxy" [ -S "$state/proxy" ]
 "${here%/*}/providers/kubelet.py" "$state" "$state/proxy" "$space-nodes" "$worker" >"$state/kubelet.log" 2>&1 &
