@@ -58,7 +58,7 @@ faults '{"429": 1, "500": 2, "lost": 2}'
 expect "{\"instance\":\"$pod_2\"}" "$(order 2 | call create)" "the answer to create with faults ($(cat err))"
 expect 2 "$(pods)" "the number of pods"
 ! grep -rqF "$join" "$state/pods" || fail "the join line is in a pod: $(cat "$state"/pods/*)"
-grep -qF "$join" "$state/secrets/$pod_1.json" || fail "the join line is in no secret"
+grep -qF "$(printf %s "$join" | base64 -w0)" "$state/secrets/$pod_1.json" || fail "the join line is in no secret"
 grep -q '"nvidia.com/gpu": "8"' "$state/pods/$pod_1.json" || fail "requests no GPUs: $(cat "$state/pods/$pod_1.json")"
 
 # A list is complete, in several pages, also if one of them expires.
@@ -127,6 +127,15 @@ printf 'spec: {hostPID: true}\n' >template.yaml
 sed 's/"--image=divvy"/"--image=divvy","--template=TEMPLATE"/' <<<"$(order 5)" | sed "s|TEMPLATE|$PWD/template.yaml|" >with_template
 ! call create <with_template || fail "a template that asks for privileges is accepted"
 says "the template" 'template.yaml: the template asks for privileges: spec.hostPID; remove it'
+with_template() { # SPEC
+  printf 'spec: {%s}\n' "$1" >template.yaml
+  ! call create <with_template >/dev/null || fail "spec: {$1} is accepted"
+}
+with_template "schedulerNam: x"
+says "a misspelled field" 'HTTP status 400: .*unknown field "spec.schedulerNam"'
+# A refusal that is no missing right does not point to the manifest.
+with_template "priorityClassName: nowhere"
+says "an unknown priority class" 'HTTP status 403: .*no PriorityClass with name nowhere was found$'
 expect 0 "$(pods)" "pods after errors"
 
 # A client certificate, in files beside the kubeconfig, instead of a token.

@@ -13,13 +13,14 @@ and STATE/secrets hold the objects, for the test to read. STATE/logs has the out
   STATE/page      the most objects in one answer
   STATE/full      while it exists, no pod gets a node
   STATE/no_gc     while it exists, secrets stay when their pods go; garbage collection takes its time
+
+The only priority class is "low".
 """
+import base64
 import json
 import os
 import re
 import secrets
-import shutil
-import signal
 import ssl
 import subprocess
 import sys
@@ -28,12 +29,16 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from local_provider import processes_of
+from kubelet import Container, secrets_of
 
 STATE, CERTIFICATE, KEY, NAMESPACE, TOKEN = sys.argv[1:]
 LOCK = threading.RLock()
 OBJECTS = {"pods": {}, "secrets": {}}
 KINDS = {"pods": "Pod", "secrets": "Secret"}
+# Those that divvy and the tests use: "PodSpec v1 core" in the API reference.
+POD_FIELDS = {"activeDeadlineSeconds", "automountServiceAccountToken", "containers", "enableServiceLinks", "nodeSelector",
+              "priorityClassName", "restartPolicy", "schedulerName", "securityContext", "serviceAccountName",
+              "terminationGracePeriodSeconds", "tolerations", "volumes"}
 PROCESSES = {}  # Of pods, by uid.
 
 
@@ -96,17 +101,6 @@ def remove(resource, name):
 
 # --- The kubelet
 
-def end_all(home):
-    # All processes of a container end with its first one, which is process 1 of their PID namespace.
-    deadline = time.monotonic() + 10
-    while (left := list(processes_of(home))) and time.monotonic() < deadline:
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-
-
 def set_status(name, uid, **status):
     with LOCK:
         pod = OBJECTS["pods"].get(name)
@@ -135,45 +129,17 @@ def run_pod(name, uid):
         OBJECTS["pods"][name]["spec"]["nodeName"] = "worker-1"
         store("pods", OBJECTS["pods"][name])
     # A container starts when its volumes are mounted: until a secret exists, the kubelet tries again.
-    wanted = [volume["secret"]["secretName"] for volume in pod["spec"].get("volumes", []) if "secret" in volume]
-    while current() and not all(secret in OBJECTS["secrets"] for secret in wanted):
+    while current() and not all(secret in OBJECTS["secrets"] for secret in secrets_of(pod)):
         time.sleep(0.02)
-    container = pod["spec"]["containers"][0]
-    folders = {}
-    for mount in container.get("volumeMounts", []):
-        folder = os.path.join(home, mount["name"])
-        os.makedirs(folder, mode=0o700)
-        folders[mount["mountPath"]] = folder
-        volume = next(one for one in pod["spec"]["volumes"] if one["name"] == mount["name"])
-        if "secret" not in volume:
-            continue
-        with LOCK:
-            secret = OBJECTS["secrets"].get(volume["secret"]["secretName"], {"stringData": {}})
-        for key, value in secret["stringData"].items():
-            with open(os.open(os.path.join(folder, key), os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-                file.write(value)
-
-    def here(text):  # There is no mount namespace, so paths below a mount are replaced.
-        for path, folder in folders.items():
-            if text == path or text.startswith(path + "/"):
-                return folder + text[len(path):]
-        return text
-
-    environment = {"PATH": os.environ["PATH"]}
-    environment.update({one["name"]: here(one["value"]) for one in container.get("env", [])})
     with LOCK:
         if not current():
-            shutil.rmtree(home, ignore_errors=True)
             return
-        with open(os.path.join(STATE, "logs", name), "w", encoding="utf-8") as out:
-            process = subprocess.Popen([here(word) for word in container["command"] + container.get("args", [])],
-                                       stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=home, env=environment,
-                                       start_new_session=True)
-        PROCESSES[uid] = process
+        data = {secret: OBJECTS["secrets"].get(secret, {}).get("data", {}) for secret in secrets_of(pod)}
+        container = Container(pod, data, home, os.path.join(STATE, "logs", name))
+        PROCESSES[uid] = container.process
         set_status(name, uid, phase="Running")
-    code = process.wait()
-    end_all(environment.get("DIVVY_HOME", home))
-    shutil.rmtree(home, ignore_errors=True)
+    code = container.process.wait()
+    container.clean_up()
     set_status(name, uid, phase="Succeeded" if code == 0 else "Failed")
 
 
@@ -198,7 +164,7 @@ def end_pod(name, uid, grace):
 
 # --- The API server
 
-def check_new(resource, item):
+def check_new(resource, item, is_strict):
     metadata = item.get("metadata", {})
     # Names are DNS subdomains: "Object Names and IDs".
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", metadata.get("name", "")):
@@ -209,6 +175,14 @@ def check_new(resource, item):
             raise Refusal(422, "Invalid", "a label is invalid")
     if resource != "pods":
         return
+    # Strict validation, and the admission plug-in Priority: as kube-apiserver 1.34 answers.
+    for field in item["spec"]:
+        if is_strict and field not in POD_FIELDS:
+            raise Refusal(400, "BadRequest", 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: '
+                                             f'unknown field "spec.{field}"')
+    if item["spec"].get("priorityClassName", "low") != "low":
+        raise Refusal(403, "Forbidden", f'pods "{metadata["name"]}" is forbidden: no PriorityClass with name '
+                                        f'{item["spec"]["priorityClassName"]} was found')
     for container in item["spec"]["containers"]:
         if not container.get("image"):
             raise Refusal(422, "Invalid", "spec.containers.image: Required value")
@@ -218,9 +192,9 @@ def check_new(resource, item):
                 raise Refusal(422, "Invalid", f"spec.containers.resources.limits.{name} is invalid")
 
 
-def create(resource, item):
+def create(resource, item, is_strict):
     with LOCK:
-        check_new(resource, item)
+        check_new(resource, item, is_strict)
         metadata = item["metadata"]
         if metadata["name"] in OBJECTS[resource]:
             # 409, reason AlreadyExists: apimachinery, api/errors, NewAlreadyExists.
@@ -228,6 +202,9 @@ def create(resource, item):
         metadata.update(uid=secrets.token_hex(8), namespace=NAMESPACE, creationTimestamp=now(), resourceVersion="1")
         if resource == "pods":
             item["status"] = {"phase": "Pending"}
+        # stringData is for writing only: "Secret v1 core" in the API reference.
+        for key, value in item.pop("stringData", {}).items():
+            item.setdefault("data", {})[key] = base64.b64encode(value.encode()).decode()
         OBJECTS[resource][metadata["name"]] = item
         store(resource, item)
         if resource == "pods":
@@ -269,7 +246,7 @@ def delete(resource, name, options):
         # 409, reason Conflict, if a precondition fails: apiserver, registry/generic/registry, Store.Delete.
         wanted = options.get("preconditions", {}).get("uid")
         if wanted and wanted != item["metadata"]["uid"]:
-            raise Refusal(409, "Conflict", f'Precondition failed: UID in precondition: {wanted}')
+            raise Refusal(409, "Conflict", f'the UID in the precondition ({wanted}) does not match the UID in record')
         if resource != "pods":
             remove(resource, name)
             return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
@@ -309,7 +286,7 @@ class Handler(BaseHTTPRequestHandler):
         if fault("500"):
             raise Refusal(500, "InternalError", "Internal error occurred: etcdserver: request timed out")
         if verb == "create":
-            answer = create(resource, body)
+            answer = create(resource, body, parse_qs(url.query).get("fieldValidation") == ["Strict"])
         elif verb == "list":
             answer = items_after(resource, parse_qs(url.query))
         elif verb == "get":

@@ -218,8 +218,12 @@ Error KubernetesApi::ErrorOf(const std::string& doing, const HttpResponse& answe
   // Remove secrets before the text is shortened: a secret that is cut off would not be recognized.
   if (message) text += ": " + OneLine(WithoutSecrets(std::string(*message)).substr(0, kLongestMessage));
   if (answer.status == 401) return PermissionDenied(text + "; the credentials are wrong or have expired");
-  if (answer.status == 403)
-    return PermissionDenied(text + "; packaging/kubernetes/provider.yaml has the rights that the provider needs");
+  if (answer.status == 403) {
+    // "User ... cannot create resource ..." is a missing right. Quotas and policies also refuse with this status.
+    const bool is_right = message && message->find(" cannot ") != std::string_view::npos;
+    return PermissionDenied(
+        text + (is_right ? "; packaging/kubernetes/provider.yaml has the rights that the provider needs" : ""));
+  }
   return Internal(text);
 }
 
