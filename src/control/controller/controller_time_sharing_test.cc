@@ -517,8 +517,8 @@ TEST(TimeSharing, ANewcomerThatCannotBeParkedAfterAllEndsWhenTheContractRequires
   }
 }
 
-// The same, but the node learns only from the attempt that the newcomer cannot be parked, and the daemon is killed while
-// the newcomer ends.
+// The same, but the node learns only from the attempt that the newcomer cannot be parked, and the daemon is killed
+// while the newcomer ends.
 TEST(TimeSharing, ANewcomerThatFailsToLeaveEndsAlsoThroughAKill) {
   Shared world(1);
   const JobId lengthy = world.SubmitPastItsTrial();

@@ -13,10 +13,10 @@ namespace divvy {
 struct OwnMetricsReaders::OfUser {
   std::mutex mutex;
   std::condition_variable done;
-  bool is_busy = false;       // A thread uses `metrics`.
-  samples::Snapshot found;    // Not taken yet.
-  OwnMetrics metrics{256};    // How far it keeps in mind: the user's last 256 jobs.
-  bool has_sources = false;   // At the last call.
+  bool is_busy = false;      // A thread uses `metrics`.
+  samples::Snapshot found;   // Not taken yet.
+  OwnMetrics metrics{256};   // How far it keeps in mind: the user's last 256 jobs.
+  bool has_sources = false;  // At the last call.
 };
 
 namespace {

@@ -1,5 +1,5 @@
-// Reads the metrics that jobs print, for all jobs of this node. A user's file system may never answer, so logs that users
-// named are read on a thread for each user. A user whose thread is stuck gets no metrics; all others do.
+// Reads the metrics that jobs print, for all jobs of this node. A user's file system may never answer, so logs that
+// users named are read on a thread for each user. A user whose thread is stuck gets no metrics; all others do.
 #pragma once
 
 #include <chrono>
