@@ -17,6 +17,7 @@ struct OwnMetricsReaders::OfUser {
   samples::Snapshot found;   // Not taken yet.
   OwnMetrics metrics{256};   // How far it keeps in mind: the user's last 256 jobs.
   bool has_sources = false;  // At the last call.
+  bool is_late = false;      // A call has waited for the thread in vain.
 };
 
 namespace {
@@ -49,6 +50,7 @@ void OwnMetricsReaders::Look(const std::vector<OwnMetrics::Source>& sources, con
     if (user->is_busy) continue;
     user->has_sources = !logs.empty();
     user->is_busy = true;
+    user->is_late = false;
     try {
       std::thread([user, node, logs = std::move(logs)] {
         samples::Snapshot read;
@@ -65,7 +67,7 @@ void OwnMetricsReaders::Look(const std::vector<OwnMetrics::Source>& sources, con
   ours_.Look(ours, node, out);
   for (const auto& [uid, user] : users_) {
     std::unique_lock lock(user->mutex);
-    user->done.wait_until(lock, until, [&user = *user] { return !user.is_busy; });
+    if (!user->is_late) user->is_late = !user->done.wait_until(lock, until, [&user = *user] { return !user.is_busy; });
     for (samples::Sample& read : std::exchange(user->found, {}).samples) Merge(std::move(read), out);
   }
 }
