@@ -259,6 +259,12 @@ bool IsChild(pid_t pid) {
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
+std::vector<pid_t> DescendantsOf(pid_t root) {
+  std::vector<pid_t> pids;
+  for (const Member& one : ReadDescendants(root)) pids.push_back(one.pid);
+  return pids;
+}
+
 int SignalDescendants(pid_t root, int signal) { return SignalMembers(ReadDescendants(root), signal); }
 
 int SignalTasks(pid_t root, int signal, std::optional<pid_t> spared) {

@@ -44,6 +44,9 @@ bool IsChild(pid_t pid);
 /// The command name (/proc/PID/comm) of the process that starts a job's container and forwards signals to its engine.
 inline constexpr char kContainerStarter[] = "divvy-container";
 
+/// Returns the pids of all processes below `root`, ended ones that are not reaped included.
+std::vector<pid_t> DescendantsOf(pid_t root);
+
 /// Sends `signal` to every process below `root`, but not to `root` itself. Skips container engines unless the signal is
 /// SIGKILL, SIGSTOP or SIGCONT, because the container's own processes get it. Returns how many processes it reached.
 /// Makes one pass: a process that forks meanwhile needs another. Cost: reads each of these processes twice.

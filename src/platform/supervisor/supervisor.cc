@@ -26,6 +26,7 @@
 #include "platform/supervisor/supervisor_files.h"
 #include "platform/supervisor/supervisor_job.h"
 #include "platform/users/directory_watch.h"
+#include "platform/users/fuse_connections.h"
 
 namespace divvy {
 namespace {
@@ -348,6 +349,9 @@ void Supervisor::OnTimers(Duration now) {
     // Repeats, because a tree can grow while it is walked, and a process can hang in the kernel.
     SignalDescendants(::getpid(), SIGKILL);
     if (cgroup_) cgroup_->Kill();
+    // A process that survives may wait for a file system that it serves itself.
+    if (watch_.kill_pause == kLastKillPause)
+      AbortFuseServedBy(DescendantsOf(::getpid()), static_cast<uid_t>(record_.uid));
     watch_.kill_at = DueAfter(MonotonicNow(), watch_.kill_pause);
     watch_.kill_pause = std::min(2 * watch_.kill_pause, kLastKillPause);
   }
