@@ -16,13 +16,11 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -38,15 +36,10 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
-constexpr int kDiallers = 8;  // Threads that connect.
-/// The limit on agents that have begun to connect and are not welcome yet. Without it the diallers, on a slow machine,
-/// get ahead of the loop that greets, until greetings are too late and connections are made again.
-constexpr std::size_t kConnectingAtOnce = 32;
-/// Each agent ticks every 500 ms. Groups of agents tick one after the other, as real agents do not tick in step.
-constexpr std::size_t kGroups = 10;
-constexpr Duration kGroupEvery = milliseconds(50);
-constexpr int kGlanceEvery = 4;        // Ticks.
-constexpr std::size_t kSayEvery = 1000;  // Joined agents for each line about the progress.
+constexpr int kDiallers =
+    8;  // Parallel connection attempts. Real agents would all connect at once, each from its own machine.
+constexpr Duration kTickEvery = milliseconds(500);
+constexpr Duration kGlanceEvery = std::chrono::seconds(2);
 
 /// A node on which every job starts and ends at once. In a gang, only the first node allocation ends by itself; the
 /// others end when they are told to stop.
@@ -91,8 +84,6 @@ struct Agent {
   TlsIdentity identity;
   QuickNode node;
   std::unique_ptr<AgentSession> session;
-  bool is_connecting = false;
-  bool is_in = false;
 };
 
 class Crowd {
@@ -165,15 +156,7 @@ class Crowd {
     ports.stop_all = [] {};
     ports.keep_epoch = [](std::uint64_t) {};
     ports.keep_lease = [](const Lease&) {};
-    ports.on_welcome = [this, &agent] {
-      StopConnecting(agent);
-      if (std::exchange(agent.is_in, true)) return;
-      if (++in_ % kSayEvery == 0) std::fprintf(stderr, "agents_bench: %zu agents have joined\n", in_);
-    };
-    ports.on_disconnected = [this, &agent] {
-      StopConnecting(agent);
-      if (std::exchange(agent.is_in, false)) --in_;
-    };
+    ports.on_welcome = [this] { ++in_; };
     ports.on_refused = [](const Error& error, bool) {
       std::fprintf(stderr, "agents_bench: %s\n", error.message.c_str());
       std::exit(1);
@@ -183,49 +166,32 @@ class Crowd {
   }
 
   void Dial(Agent& agent) {
-    waiting_.push_back(&agent);
-    DialNext();
-  }
-
-  void DialNext() {
-    while (!waiting_.empty() && connecting_ < kConnectingAtOnce) {
-      Agent& agent = *waiting_.front();
-      waiting_.pop_front();
-      agent.is_connecting = true;
-      ++connecting_;
-      Worker& dialler = *diallers_[next_dialler_++ % diallers_.size()];
-      dialler.Do([this, &agent] {
-        auto dialled = std::make_shared<Result<Dialled>>(
-            DialController({line_.controller, line_.fingerprint}, agent.identity, BearerOf(line_)));
-        asio::post(loop_, [this, &agent, dialled] {
-          if (*dialled) return agent.session->OnDialled(MakeStream(loop_, std::move(**dialled)));
-          StopConnecting(agent);
-          agent.session->OnDialFailed(dialled->error(), false);
-        });
+    Worker& dialler = *diallers_[next_dialler_++ % diallers_.size()];
+    dialler.Do([this, &agent] {
+      auto dialled = std::make_shared<Result<Dialled>>(
+          DialController({line_.controller, line_.fingerprint}, agent.identity, BearerOf(line_)));
+      asio::post(loop_, [this, &agent, dialled] {
+        if (*dialled) return agent.session->OnDialled(MakeStream(loop_, std::move(**dialled)));
+        agent.session->OnDialFailed(dialled->error(), false);
       });
-    }
-  }
-
-  void StopConnecting(Agent& agent) {
-    if (!std::exchange(agent.is_connecting, false)) return;
-    --connecting_;
-    DialNext();
+    });
   }
 
   void Tick() {
-    const std::size_t group = tick_ % kGroups;
     std::vector<GpuObservation> seen;
-    for (int gpu = 0; gpu < gpus_ && tick_ / kGroups % kGlanceEvery == 0; ++gpu) {
-      GpuObservation one;
-      one.index = static_cast<GpuIndex>(gpu);
-      seen.push_back(one);
+    if (Steady() >= glance_at_) {
+      glance_at_ = Steady() + kGlanceEvery;
+      for (int gpu = 0; gpu < gpus_; ++gpu) {
+        GpuObservation one;
+        one.index = static_cast<GpuIndex>(gpu);
+        seen.push_back(one);
+      }
     }
-    for (std::size_t i = group; i < agents_.size(); i += kGroups) {
-      agents_[i].session->Tick();
-      if (!seen.empty()) agents_[i].session->Glance(seen);
+    for (Agent& agent : agents_) {
+      agent.session->Tick();
+      if (!seen.empty()) agent.session->Glance(seen);
     }
-    ++tick_;
-    After(kGroupEvery, [this] { Tick(); });
+    After(kTickEvery, [this] { Tick(); });
   }
 
   TokenLine line_;
@@ -234,10 +200,8 @@ class Crowd {
   asio::io_context loop_{1};
   std::vector<Agent> agents_;
   std::size_t in_ = 0;
-  std::size_t tick_ = 0;
-  std::deque<Agent*> waiting_;  // To connect.
-  std::size_t connecting_ = 0;
   std::size_t next_dialler_ = 0;
+  Duration glance_at_{0};
   std::vector<std::unique_ptr<Worker>> diallers_;
 };
 

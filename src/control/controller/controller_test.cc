@@ -201,6 +201,22 @@ TEST(Controller, AJobThatDependsOnOneWithATimeLimitShowsWhenThatEnds) {
   EXPECT_EQ(why.start.basis, "after job 1, which ends in 1 h at the latest");
 }
 
+TEST(Controller, AnotherDependencyOnAJobThatLeftTheHistoryIsMet) {
+  World world(1);
+  const JobId first = world.Submit(1);
+  const JobId job = world.Submit(1, 0, {{DependencyKind::kAfterNotOk, first, std::nullopt, Duration(0)}});
+  ASSERT_TRUE(world.controller_.Hold(job, world.ada_, world.now_));
+  world.Turn();
+  world.Exit(first, 1);
+  world.Turn();
+  JobChanges changes;
+  changes.dependencies.emplace();
+  changes.dependencies->all = {{DependencyKind::kAfter, first, std::nullopt, Duration(0)}};
+  ASSERT_TRUE(world.controller_.Update(job, changes, world.ada_, world.now_, World::NoHistory()));
+  ASSERT_TRUE(world.controller_.Release(job, kNoTime, world.ada_, world.now_));
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{job});
+}
+
 TEST(Controller, AJobWhoseDependencyIsNoLongerInTheHistorySaysSo) {
   World world(1);
   const JobId first = world.Submit(1);

@@ -219,7 +219,7 @@ Result<std::string> JobUpdates::Update(JobId id, const JobChanges& wanted, const
   std::vector<JobRecord> befores;
   for (const auto& [job, record] : edited) {
     befores.push_back(jobs_.live().at(job));
-    Replace(record, changes, outcome);
+    Replace(record, changes);
   }
   // Updates jobs that wait for all jobs of a name (singletons), since the name of this job has changed.
   for (const JobRecord& before : befores) {
@@ -230,16 +230,10 @@ Result<std::string> JobUpdates::Update(JobId id, const JobChanges& wanted, const
   return what;
 }
 
-void JobUpdates::Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome) {
+void JobUpdates::Replace(const JobRecord& after, const JobChanges& changes) {
   JobRecord& record = jobs_.live().at(after.id);
-  const bool is_linked_anew = changes.dependencies || changes.name;
-  if (is_linked_anew) dependencies_.Remove(record);
+  if (changes.dependencies || changes.name) dependencies_.Replace(record, after);
   record = after;
-  if (is_linked_anew) {
-    // Removing the old links also dropped known outcomes, some of which are still needed.
-    static_cast<void>(dependencies_.LearnOutcomes(record.dependencies, outcome));
-    dependencies_.Add(record);
-  }
   if (changes.array_at_once && record.array_count > 0) {
     feed_.SetArrayLimit(record);
     feed_.CountElements(record);

@@ -53,7 +53,7 @@ class JobUpdates {
   Status Edit(JobId id, std::map<JobId, JobRecord>& edited, const JobChanges& changes, const Caller& caller, Time now,
               const FindOutcome& outcome);
   Status CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes) const;
-  void Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome);
+  void Replace(const JobRecord& after, const JobChanges& changes);
 
   Scheduler& scheduler_;
   JobTable& jobs_;

@@ -156,13 +156,23 @@ void DependencyTable::Add(const JobRecord& record) {
 }
 
 void DependencyTable::Remove(const JobRecord& record) {
+  Unlink(record);
+  ForgetOutcomes(record.dependencies);
+}
+
+void DependencyTable::Replace(const JobRecord& before, const JobRecord& after) {
+  Unlink(before);
+  Add(after);
+  ForgetOutcomes(before.dependencies);
+}
+
+void DependencyTable::Unlink(const JobRecord& record) {
   for (const Dependency& dependency : record.dependencies) {
     const auto at = dependents_.find(dependency.job);
     if (dependency.kind == DependencyKind::kSingleton || at == dependents_.end()) continue;
     at->second.erase(record.id);
     if (at->second.empty()) dependents_.erase(at);
   }
-  ForgetOutcomes(record.dependencies);
   const auto at = HasSingleton(record) ? singletons_.find(SingletonKey(record)) : singletons_.end();
   if (at == singletons_.end()) return;
   at->second.erase(record.id);

@@ -30,6 +30,9 @@ class DependencyTable {
 
   void Add(const JobRecord& record);
   void Remove(const JobRecord& record);
+  /// Replaces what Add took from `before` by what `after`, the same job, has. Outcomes that both need stay known, also
+  /// those that are no longer in the store.
+  void Replace(const JobRecord& before, const JobRecord& after);
   /// Looks up how jobs ended that these dependencies name and that are no longer live. Fails with kNotFound if such a
   /// job never existed.
   Status LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome);
@@ -61,6 +64,8 @@ class DependencyTable {
  private:
   class WaitGraph;
 
+  /// Removes what Add has taken, but keeps the outcomes.
+  void Unlink(const JobRecord& record);
   bool IsAskedFor(const JobRecord& record) const;
   /// Returns the record of the job that a dependency names, live or as it ended. Null if it is an array element without
   /// a record of its own.
