@@ -1,6 +1,7 @@
 #include "control/jobs/job_updates.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "control/books/node_names.h"
@@ -232,8 +233,8 @@ Result<std::string> JobUpdates::Update(JobId id, const JobChanges& wanted, const
 
 void JobUpdates::Replace(const JobRecord& after, const JobChanges& changes) {
   JobRecord& record = jobs_.live().at(after.id);
-  if (changes.dependencies || changes.name) dependencies_.Replace(record, after);
-  record = after;
+  const JobRecord before = std::exchange(record, after);
+  if (changes.dependencies || changes.name) dependencies_.Replace(before, record);
   if (changes.array_at_once && record.array_count > 0) {
     feed_.SetArrayLimit(record);
     feed_.CountElements(record);

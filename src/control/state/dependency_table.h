@@ -30,8 +30,8 @@ class DependencyTable {
 
   void Add(const JobRecord& record);
   void Remove(const JobRecord& record);
-  /// Replaces what Add took from `before` by what `after`, the same job, has. Outcomes that both need stay known, also
-  /// those that are no longer in the store.
+  /// Replaces what Add took from `before` by what `after` has, which is the job's live record now. Outcomes that both
+  /// need stay known, also those that are no longer in the store.
   void Replace(const JobRecord& before, const JobRecord& after);
   /// Looks up how jobs ended that these dependencies name and that are no longer live. Fails with kNotFound if such a
   /// job never existed.

@@ -103,6 +103,10 @@ Status CheckNodes(const Request& request) {
     return InvalidArgument("short_nodes is " + std::to_string(request.short_nodes) +
                            ", but only some of several nodes can "
                            "give one of their whole GPUs less; write 0, or a number below that of the nodes");
+  if (request.short_nodes > 0 && request.constraint.find('*') != std::string::npos)
+    return InvalidArgument("--constraint " + request.constraint +
+                           " counts nodes, which is not possible if they have different numbers of GPUs; write "
+                           "--nodes and --gpus for nodes that are equal, or a constraint for all nodes");
   if (request.nodes > 1 && request.spreads_tasks)
     return InvalidArgument("--nodes " + std::to_string(request.nodes) +
                            " cannot be combined with tasks that may be spread over any nodes; omit one of them");

@@ -392,6 +392,17 @@ bool MaySpread(const JobSpec& spec, const Tally& tally) {
   return (request.gpus > 0 || request.cpus > 0) && request.gpus % tally.tasks == 0 && request.cpus % tally.tasks == 0;
 }
 
+/// True if some nodes of the job may have one GPU less than the others. The steps, CPUs and memory of such a job would
+/// have to follow its GPUs if an option relates them to GPUs or if its nodes have different numbers of tasks.
+bool MayBeUneven(const JobSpec& spec, const Tally& tally) {
+  // A constraint that counts nodes divides them by itself, so all of them get the same number.
+  const bool counts_nodes = Value(spec, "constraint").value_or("").find('*') != std::string::npos;
+  const bool follows_gpus =
+      Value(spec, "cpus-per-gpu") || Value(spec, "mem-per-gpu") || Value(spec, "ntasks-per-gpu");
+  return !counts_nodes && !follows_gpus && tally.gpus_per_task <= 1 && tally.tasks % tally.nodes.least == 0 &&
+         spec.request.portion == GpuPortion();
+}
+
 /// Converts the request of the whole job to a request per node: rounded up, and enough for the node with the most
 /// tasks.
 void DealOut(JobSpec& spec, const Tally& tally) {
@@ -403,9 +414,7 @@ void DealOut(JobSpec& spec, const Tally& tally) {
   if (tally.all_gpus) {
     const std::int64_t each = std::max(share(*tally.all_gpus), share(tally.tasks) * tally.gpus_per_task);
     const std::int64_t missing = each * nodes - *tally.all_gpus;
-    // A constraint that counts nodes divides them by itself, so all of them get the same number.
-    const bool counts_nodes = Value(spec, "constraint").value_or("").find('*') != std::string::npos;
-    if (missing < nodes && each > 1 && tally.gpus_per_task <= 1 && request.portion == GpuPortion() && !counts_nodes) {
+    if (missing < nodes && each > 1 && MayBeUneven(spec, tally)) {
       request.short_nodes = static_cast<int>(missing);
     } else if (missing > 0) {
       AddNote(spec, Plural(*tally.all_gpus, "GPU") + " on " + Plural(nodes, "node") +

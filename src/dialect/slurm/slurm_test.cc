@@ -245,6 +245,9 @@ TEST(SlurmNodes, GpusOfTheJobAreDividedUnevenlyIfNecessary) {
 }
 
 TEST(SlurmNodes, WhatCannotBeUnevenIsRoundedUp) {
+  for (const char* options : {"-N 2 --gpus=3 --cpus-per-gpu=4", "-N 2 --gpus=3 --mem-per-gpu=20G",
+                              "-N 2 --gpus=3 --ntasks-per-gpu=2", "-N 2 -n 5 --gpus=3"})
+    EXPECT_EQ(Good(options).request.gpus_in_all(), 4) << options;
   const JobSpec counted = Good("-C '[a100*1&h100*1]' --gpus=3");
   EXPECT_EQ(counted.request.gpus_in_all(), 4);
   EXPECT_TRUE(HasNote(counted, "3 GPUs on 2 nodes cannot be divided evenly: 2 on each"));
