@@ -17,7 +17,6 @@ struct OwnMetricsReaders::OfUser {
   samples::Snapshot found;   // Not taken yet.
   OwnMetrics metrics{256};   // How far it keeps in mind: the user's last 256 jobs.
   bool has_sources = false;  // At the last call.
-  bool is_late = false;      // A call has waited for the thread in vain.
 };
 
 namespace {
@@ -50,7 +49,6 @@ void OwnMetricsReaders::Look(const std::vector<OwnMetrics::Source>& sources, con
     if (user->is_busy) continue;
     user->has_sources = !logs.empty();
     user->is_busy = true;
-    user->is_late = false;
     try {
       std::thread([user, node, logs = std::move(logs)] {
         samples::Snapshot read;
@@ -67,7 +65,7 @@ void OwnMetricsReaders::Look(const std::vector<OwnMetrics::Source>& sources, con
   ours_.Look(ours, node, out);
   for (const auto& [uid, user] : users_) {
     std::unique_lock lock(user->mutex);
-    if (!user->is_late) user->is_late = !user->done.wait_until(lock, until, [&user = *user] { return !user.is_busy; });
+    user->done.wait_until(lock, until, [&user = *user] { return !user.is_busy; });
     for (samples::Sample& read : std::exchange(user->found, {}).samples) Merge(std::move(read), out);
   }
 }
