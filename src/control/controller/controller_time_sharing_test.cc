@@ -175,8 +175,6 @@ class Shared {
     for (const auto& [job, run] : runs) {
       controller_->OnStarted(job, run.attempt, now);
       Report(job);
-      // The node ends such a run when it adopts it (NodeAdoption).
-      if (Of(job).state == JobState::kStopping) commands.push_back(StopCommand{job, 0, Duration(0), ""});
     }
   }
   /// Until nothing changes any more at this moment.
@@ -484,67 +482,6 @@ TEST(TimeSharing, TheContractBringsTheJobBackAlthoughTheNewcomerRuns) {
   world.End(lengthy);
   world.Settle();
   EXPECT_TRUE(world.Runs(other));
-}
-
-// A newcomer must not keep the GPUs of a parked job by becoming a job that cannot be parked.
-TEST(TimeSharing, ANewcomerThatCannotBeParkedAfterAllEndsWhenTheContractRequiresIt) {
-  for (const bool is_foreground : {false, true}) {
-    Shared world(1);
-    const JobId lengthy = world.SubmitPastItsTrial();
-    const JobId other = world.Submit({.is_foreground = is_foreground});
-    world.Settle();
-    ASSERT_TRUE(world.IsAway(lengthy) && world.Runs(other));
-    world.runs.at(other).can_park = false;
-    world.Report(other, "it uses memory of another process");
-    const Time due = world.now + 2h + 10min;
-    world.Pass(1h);
-    EXPECT_TRUE(world.Runs(other)) << "the contract does not require it yet";
-    while (world.now < due) world.Pass(10s);
-    EXPECT_TRUE(world.Runs(lengthy));
-    EXPECT_FALSE(world.runs.contains(other));
-    const JobRecord* ended = world.controller().Find(other);
-    if (is_foreground) {
-      EXPECT_TRUE(ended == nullptr || IsFinal(ended->state));
-      continue;
-    }
-    ASSERT_NE(ended, nullptr);
-    EXPECT_EQ(ended->state, JobState::kQueued);
-    world.Pass(20h);
-    EXPECT_TRUE(world.Runs(lengthy)) << "a restarted job displaces no other";
-    world.End(lengthy);
-    world.Settle();
-    EXPECT_TRUE(world.Runs(other));
-  }
-}
-
-// The same, but the node learns only from the attempt that the newcomer cannot be parked, and the daemon is killed
-// while the newcomer ends.
-TEST(TimeSharing, ANewcomerThatFailsToLeaveEndsAlsoThroughAKill) {
-  Shared world(1);
-  const JobId lengthy = world.SubmitPastItsTrial();
-  const JobId other = world.Submit();
-  world.Settle();
-  ASSERT_TRUE(world.IsAway(lengthy) && world.Runs(other));
-  const Time due = world.now + 2h + 10min;
-  while (world.now < due && world.commands.empty()) {
-    world.now += 10s;
-    world.Turn();
-  }
-  ASSERT_EQ(world.commands.size(), 1u);
-  ASSERT_TRUE(std::get<DisplaceCommand>(world.commands[0]).is_displaced);
-  world.commands.clear();
-  world.controller().OnPresence({other, 1, Presence::kHere, GpuSet::Only(0), true, "a process is stuck"}, world.now);
-  while (world.now < due && world.commands.empty()) {
-    world.now += 10s;
-    world.Turn();
-  }
-  ASSERT_EQ(world.commands.size(), 1u);
-  EXPECT_EQ(std::get<StopCommand>(world.commands[0]).job, other);
-  world.Restart();
-  ASSERT_EQ(world.commands.size(), 1u);
-  world.SettleOneByOne();
-  EXPECT_TRUE(world.Runs(lengthy));
-  EXPECT_FALSE(world.runs.contains(other));
 }
 
 // Two jobs make room for a wide one, and the first of them is away before the second.

@@ -58,9 +58,6 @@ Duration LeastRun(const Displacement& state, const time_sharing::Options& option
   return copies > Duration(0) ? std::min(options.min_run, kRunsPerCopy * copies) : options.min_run;
 }
 
-/// Returns whether the run was told to end.
-bool IsEnding(const JobRecord& record) { return record.state == JobState::kStopping; }
-
 void EndSetAside(Displacement& state, Time now) {
   if (std::exchange(state.set_aside, SetAside::kNo) == SetAside::kNo) return;
   state.lost_aside += std::max(now - state.displaced_at, Duration(0));
@@ -352,8 +349,7 @@ void TimeSharer::KeepNodes(const std::vector<Member>& members) {
     SchedulerFeed::KeptNode& node = kept[one.record.node];
     if (node.why.empty()) node.why = TextOf(one.record.id) + ", which is parked, to return to its GPUs";
     node.is_for_all |= one.state.presence == Presence::kAway && std::ranges::any_of(members, [&](const Member& other) {
-                         return (other.state.presence == Presence::kLeaving || IsEnding(other.record)) &&
-                                other.state.by == one.record.id;
+                         return other.state.presence == Presence::kLeaving && other.state.by == one.record.id;
                        });
   }
   feed_.SetKeptNodes(std::move(kept));
@@ -462,8 +458,7 @@ bool TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, GpuSet op
     if (one.record.node != owner.record.node) continue;
     if (!one.record.gpus.empty()) park = std::max(park, CopyTime(ContentOf(one.record, one.state), rule));
     const bool leaves_for_it = one.state.by == owner.record.id || one.is_set_aside();
-    const bool is_leaving = one.state.presence == Presence::kLeaving || IsEnding(one.record);
-    if (is_leaving && leaves_for_it) leaving |= one.record.gpus & suitable;
+    if (one.state.presence == Presence::kLeaving && leaves_for_it) leaving |= one.record.gpus & suitable;
   }
   GpuSet then = open | leaving;
   if (PlaceFor(owner, then)) return !leaving.empty();
@@ -507,47 +502,12 @@ bool TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, GpuSet op
     then |= one->record.gpus & suitable;
     chosen.push_back(one);
   }
-  std::vector<Member*> ending;
-  for (Member& one : members) {
-    if (!is_late || PlaceFor(owner, then)) break;
-    if (one.record.node != owner.record.node || frees(&one) == 0 || !BreaksPromise(one, owner, now)) continue;
-    then |= one.record.gpus & suitable;
-    ending.push_back(&one);
-  }
   if (!PlaceFor(owner, then)) return !leaving.empty();
-  for (Member* one : ending) EndFor(*one, owner, now);
   for (Member* one : chosen) {
     scheduler_.SetDisplaced(one->record.id, one->record.gpus, MemoryWithContent(one->record, one->state), true);
     Leave(one->record, one->state, owner.record.id, now);
   }
   return true;
-}
-
-// It got its GPUs, while the owner was parked, as a job that can be parked. Otherwise a program could make itself
-// impossible to park and keep them.
-bool TimeSharer::BreaksPromise(const Member& one, const Member& owner, Time now) const {
-  const bool cannot_park = one.state.has_report && !one.state.can_park;
-  const bool has_failed = one.state.rests_until != kNoTime && one.state.rests_until > now;
-  return one.record.state == JobState::kRunning && one.record.stop_intent == StopIntent::kNone &&
-         one.state.presence == Presence::kHere && !one.view.is_settled &&
-         one.record.started >= owner.state.displaced_at && (cannot_park || has_failed) &&
-         nodes_.DisconnectReason(one.record.node).empty();
-}
-
-void TimeSharer::EndFor(Member& one, const Member& owner, Time now) {
-  JobRecord& record = one.record;
-  const std::string& why = one.state.has_report && !one.state.can_park ? one.state.why : one.state.failure;
-  record.stop_intent = record.is_foreground || record.is_run_once ? StopIntent::kCancel : StopIntent::kRequeue;
-  record.state = JobState::kStopping;
-  record.reason = std::string(kPreempted) + DisplayId(owner.record) + " of " + owner.record.user.name +
-                  ", which was parked and returns; this job could not be parked for it" +
-                  (why.empty() ? "" : ": " + why);
-  one.state.by = owner.record.id;
-  effects_.Note(record.id, record.reason, now);
-  effects_.Persist(record);
-  Keep(record, one.state);
-  effects_.Send(record, StopCommand{record.id, 0, feed_.policy().preemption.grace, ""});
-  effects_.Announce(record);
 }
 
 bool TimeSharer::MayLeave(const Member& one, Time now) const {

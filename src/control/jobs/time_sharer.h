@@ -127,14 +127,9 @@ class TimeSharer {
   void ReturnAll(std::vector<Member>& members, Time now);
   /// Returns whether a settled job, to which idle GPUs are open, leaves them idle for a while, for newcomers.
   bool LeavesIdle(Member& member, Time now);
-  /// Parks jobs that have not settled, for a settled one that is away, if it is time. Ends jobs that cannot be parked,
-  /// if its budget is used up and nothing else helps. `open`: GPUs that it may take now. Returns whether room is being
-  /// made.
+  /// Parks jobs that have not settled, for a settled one that is away, if it is time. `open`: GPUs that it may take
+  /// now. Returns whether room is being made.
   bool MakeRoom(std::vector<Member>& members, Member& owner, GpuSet open, Time now);
-  /// Returns whether the job started while the owner was parked, and now cannot be parked for the owner.
-  bool BreaksPromise(const Member& one, const Member& owner, Time now) const;
-  /// Ends a job's run so that the owner gets its GPUs. The job waits in the queue again, except in the foreground.
-  void EndFor(Member& one, const Member& owner, Time now);
   void Offer(const std::vector<Member>& members, Time now);
   /// Returns the GPUs of its node that the job may use, including those that other jobs have now.
   GpuSet SuitableFor(const Member& member, Time now) const;

@@ -24,10 +24,6 @@ std::string ErrorPath(const JobRecord& record, const JobSpec& spec, const NodeNa
   return spec.error.empty() ? "" : Absolute(FillPattern(spec.error, record, names), spec.directory);
 }
 
-Result<Descriptor> OpenJobLog(const JobLog& log, int& error) {
-  return log.errands->OpenLog({log.user.uid, log.user.gid, log.right}, log.path, error);
-}
-
 LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most) {
   UserGroups groups;
   return ReadJobLog(log, at, last, most, groups);
@@ -37,7 +33,7 @@ LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::
   if (!log.is_ours && log.errands) {
     LogPiece piece;
     piece.next = at;
-    auto file = OpenJobLog(log, piece.error);
+    auto file = log.errands->OpenLog({log.user.uid, log.user.gid, log.right}, log.path, piece.error);
     if (!file) piece.trouble = file.error().message;
     if (!file) piece.error = EACCES;
     return file && file->is_open() ? ReadOpenLog(*file, at, last, true, most) : piece;

@@ -9,7 +9,6 @@
 
 #include "model/job_record.h"
 #include "node/job_environment.h"
-#include "platform/os/unique_fd.h"
 #include "platform/supervisor/root_errand.h"
 #include "platform/users/read_log.h"
 #include "platform/users/user_identity.h"
@@ -31,8 +30,6 @@ struct JobLog {
   std::shared_ptr<RootErrands> errands;  // The launcher, which opens the file; null: this process opens it.
 };
 
-/// Opens a file that the user named, with the user's rights. Requires: `log.errands` is set. Errors: see RootErrands.
-Result<Descriptor> OpenJobLog(const JobLog& log, int& error);
 /// Reads a piece of at most `most` bytes from byte `at` on. If `at` is -1, starts before the last `last` lines, or at
 /// the start of the file if `last` is -1 too (ReadLog in platform/users/read_log.h). May run on any thread. Blocks
 /// while a file server does not answer.

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <iterator>
 #include <optional>
@@ -15,31 +14,14 @@
 namespace divvy {
 namespace {
 
-std::optional<std::int64_t> SizeOfRegular(const struct stat& status) {
-  if (!S_ISREG(status.st_mode)) return std::nullopt;
+// Returns nullopt for anything but a regular file, because opening a pipe would affect its other users.
+std::optional<std::int64_t> SizeOf(const JobLog& log) {
+  struct stat status {};
+  if (log.path.empty() || ::stat(log.path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   return status.st_size;
 }
 
 }  // namespace
-
-// Returns nullopt for anything but a regular file, because opening a pipe would affect its other users.
-std::optional<std::int64_t> OwnMetrics::SizeOf(Reader& reader) {
-  const JobLog& log = reader.source.log;
-  struct stat status {};
-  if (log.path.empty() || reader.is_silent) return std::nullopt;
-  if (::stat(log.path.c_str(), &status) == 0) return SizeOfRegular(status);
-  // The file is in a folder that only its user can enter. It may have been replaced.
-  if (errno != EACCES || log.is_ours || !log.errands) return std::nullopt;
-  const bool is_there = reader.file.is_open() && ::fstat(reader.file.get(), &status) == 0 && status.st_nlink > 0;
-  if (!is_there) {
-    int error = 0;
-    auto file = OpenJobLog(log, error);
-    if (!file) reader.is_silent = file.error().code == ErrorCode::kTimedOut;
-    if (!file || !file->is_open() || ::fstat(file->get(), &status) != 0) return std::nullopt;
-    reader.file = *std::move(file);
-  }
-  return SizeOfRegular(status);
-}
 
 std::vector<samples::Reading> OwnReadings(const wire::OwnNumbers& numbers) {
   std::vector<samples::Reading> readings;
@@ -58,11 +40,10 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
     if (is_later && left != left_.end()) before = std::move(left->second);
     else if (is_later && !is_new) before = Left{reader.source.log.path, reader.next};
     if (left != left_.end()) left_.erase(left);
-    if (reader.source.log.path != source.log.path) reader.file.Reset();
     reader.source = source;
     reader.is_current = true;
     if (!is_later) continue;
-    const std::int64_t size = SizeOf(reader).value_or(0);
+    const std::int64_t size = SizeOf(source.log).value_or(0);
     const bool goes_on = before && before->path == source.log.path;
     // A log that was truncated is shorter than what was read of it; all of it belongs to this attempt.
     reader.next = !goes_on ? size : size < before->next ? 0 : before->next;
@@ -79,12 +60,12 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
   for (const auto& [job, reader] : readers_) {
     if (!reader.is_current) left_[job] = {reader.source.log.path, reader.next};
   }
-  while (left_.size() > most_left_) left_.erase(left_.begin());
+  while (left_.size() > kMostLeft) left_.erase(left_.begin());
   std::erase_if(readers_, [](const auto& reader) { return !reader.second.is_current; });
 }
 
 std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
-  const auto size = SizeOf(reader);
+  const auto size = SizeOf(reader.source.log);
   // An ended job writes nothing more, so the last line of its log counts even without a line break.
   const bool has_last_words = !reader.is_current && !reader.begun.empty();
   if (!size || (*size == std::exchange(reader.size, *size) && !has_last_words)) return {};

@@ -9,14 +9,12 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/id.h"
 #include "daemon/node/job_log.h"
-#include "platform/os/unique_fd.h"
 #include "samples/sample.h"
 #include "wire/http/own_numbers.h"
 
@@ -25,9 +23,6 @@ namespace divvy {
 class OwnMetrics {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{256} << 10;
-
-  /// `most_left`: of so many jobs that no longer run, it keeps in mind how far their logs were read.
-  explicit OwnMetrics(std::size_t most_left = 4096) : most_left_(most_left) {}
 
   struct Source {
     std::uint64_t job = 0;
@@ -50,10 +45,7 @@ class OwnMetrics {
     std::int64_t size = 0;  // The size of the file at the last look.
     std::string begun;      // The beginning of a line that is not complete yet.
     bool is_current = false;
-    Descriptor file;         // Open if only the log's user can find the file.
-    bool is_silent = false;  // Its file system does not answer; it is not read any more.
   };
-  std::optional<std::int64_t> SizeOf(Reader& reader);
   /// Returns new lines as readings of the job, and the number of skipped lines.
   std::vector<samples::Reading> Read(Reader& reader);
   LogPiece Piece(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most) {
@@ -65,9 +57,10 @@ class OwnMetrics {
     std::string path;
     std::int64_t next = 0;
   };
+  static constexpr std::size_t kMostLeft = 4096;
+
   std::map<std::uint64_t, Reader> readers_;  // By job.
   std::map<std::uint64_t, Left> left_;       // By job; the oldest jobs are dropped.
-  std::size_t most_left_;
   UserGroups groups_;
 };
 

@@ -11,7 +11,7 @@
 
 #include "base/time.h"
 #include "daemon/node/node.h"
-#include "daemon/node/own_metrics_readers.h"
+#include "daemon/node/own_metrics.h"
 #include "daemon/runtime/worker.h"
 #include "platform/gpu/use_probe.h"
 
@@ -68,7 +68,7 @@ class Sampler {
   std::vector<OwnMetrics::Source> unseen_;       // Runs that are over and were never sampled.
   // Used on the worker's thread only.
   std::unique_ptr<UseProbe> probe_;
-  OwnMetricsReaders own_;
+  OwnMetrics own_;
   std::unique_ptr<Worker> worker_;  // Declared last, so that it ends first.
 };
 
