@@ -397,8 +397,7 @@ bool MaySpread(const JobSpec& spec, const Tally& tally) {
 bool MayBeUneven(const JobSpec& spec, const Tally& tally) {
   // A constraint that counts nodes divides them by itself, so all of them get the same number.
   const bool counts_nodes = Value(spec, "constraint").value_or("").find('*') != std::string::npos;
-  const bool follows_gpus =
-      Value(spec, "cpus-per-gpu") || Value(spec, "mem-per-gpu") || Value(spec, "ntasks-per-gpu");
+  const bool follows_gpus = Value(spec, "cpus-per-gpu") || Value(spec, "mem-per-gpu") || Value(spec, "ntasks-per-gpu");
   return !counts_nodes && !follows_gpus && tally.gpus_per_task <= 1 && tally.tasks % tally.nodes.least == 0 &&
          spec.request.portion == GpuPortion();
 }

@@ -19,6 +19,8 @@
 namespace divvy {
 namespace {
 
+constexpr std::size_t kMostFacts = 1 << 20;  // Bytes of facts about one descriptor.
+
 /// Calls `use` with the name of each entry of a folder.
 template <typename Use>
 void ForEachIn(int folder, const char* path, const Use& use) {
@@ -32,7 +34,8 @@ void ForEachIn(int folder, const char* path, const Use& use) {
 }
 
 /// The connections whose server's descriptor this thread of a process holds. Reads the facts about a descriptor only if
-/// it is /dev/fuse: that holds the file for a moment, and the end of another one could block.
+/// it is /dev/fuse: that holds the file for a moment, and the end of another one could block. For the same reason it
+/// compares the path, and asks no file system which device a file is.
 void AddServed(int task, std::set<unsigned>& connections) {
   const Descriptor facts(::openat(task, "fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ForEachIn(task, "fd", [&](int folder, const char* number) {
@@ -40,14 +43,16 @@ void AddServed(int task, std::set<unsigned>& connections) {
     if (::readlinkat(folder, number, target.data(), target.size() - 1) <= 0) return;
     if (std::string_view(target.data()) != "/dev/fuse") return;
     const Descriptor file(::openat(facts.get(), number, O_RDONLY | O_CLOEXEC));
-    std::array<char, 512> text{};
-    const ssize_t size = ::read(file.get(), text.data(), text.size());
+    // A user can put many lines about locks before this one.
+    std::string text;
+    std::array<char, 4096> piece{};
+    for (ssize_t size = 0; text.size() < kMostFacts && (size = ::read(file.get(), piece.data(), piece.size())) > 0;)
+      text.append(piece.data(), static_cast<std::size_t>(size));
     constexpr std::string_view kName = "\nfuse_connection:\t";
-    const std::string_view read(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-    const auto at = read.find(kName);
+    const auto at = text.find(kName);
     unsigned connection = 0;
-    if (at == read.npos) return;
-    const std::string_view value = read.substr(at + kName.size());
+    if (at == text.npos) return;
+    const std::string_view value = std::string_view(text).substr(at + kName.size());
     if (std::from_chars(value.begin(), value.end(), connection).ec == std::errc()) connections.insert(connection);
   });
 }

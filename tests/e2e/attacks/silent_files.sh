@@ -11,9 +11,10 @@ mknod -m 666 /run/fuse c 10 229 2>/dev/null && mount --bind /run/fuse /dev/fuse 
 abort_all() {
   local one
   for one in "$control"/*; do
-    [ ! -d "$one" ] || [ "$(stat -c %u "$one")" != 61001 ] || echo 1 >"$one/abort"
+    [ ! -d "$one" ] || [[ $before == *" ${one##*/} "* ]] || [ "$(stat -c %u "$one")" != 61001 ] || echo 1 >"$one/abort"
   done
 }
+before=" $(ls "$control" | tr '\n' ' ') "
 trap 'abort_all; clean_up' EXIT
 serve
 install -m 644 "$attacks/silent_fuse.py" /var/lib/silent_fuse.py
