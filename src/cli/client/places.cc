@@ -154,8 +154,7 @@ std::string AsksFor(const wire::RequestView& request) {
                                               : Plural(request.gpus, "GPU");
   const std::string each = request.nodes > 1 ? " each" : "";
   if (request.short_nodes > 0)
-    asks = Plural(request.nodes, "node") + " with " +
-           Plural(request.gpus * request.nodes - request.short_nodes, "GPU") + " in total";
+    asks = Plural(request.nodes, "node") + " with " + Plural(GpusOnAllNodes(request), "GPU") + " in total";
   else if (request.nodes > 1) asks = Plural(request.nodes, "node") + " with " + asks + each;
   if (!request.gpu_type.empty()) asks += " of type " + request.gpu_type;
   if (!request.topology.empty()) asks += ", topology " + request.topology;

@@ -1,6 +1,8 @@
 // On which nodes a job is, as listings show it.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +25,14 @@ std::string NodeText(const wire::JobView& job, const std::string& own);
 /// A job's resources on each node: "n1: ranks 0-3, GPUs 0-7". Empty for a job on a single-node server.
 std::vector<std::string> AllocationLines(const wire::JobDetail& job, const std::string& own);
 
-/// "2x4" for GPUs on each of several nodes; "2..8" for an elastic job.
+/// Returns how many GPUs a request, or one component of it (wire::ComponentView), asks for on all nodes together; the
+/// minimum for an elastic job.
+template <typename Part>
+std::int64_t GpusOnAllNodes(const Part& part) {
+  return part.gpus * std::max<std::int64_t>(part.nodes, 1) - part.short_nodes;
+}
+
+/// "2x4" for GPUs on each of several nodes; "2+1" if one of them gives fewer; "2..8" for an elastic job.
 std::string GpuCount(const wire::RequestView& request);
 
 /// Returns one component of a heterogeneous job, counted from 0, as its own request. Requires: it exists.

@@ -48,9 +48,8 @@ double GpusOf(const wire::JobView& job, const Parts& parts, const std::vector<wi
     return static_cast<double>(whole);
   }
   const wire::RequestView& request = job.request;
-  std::int64_t all = request.gpus * std::max<std::int64_t>(request.nodes, 1) - request.short_nodes;
-  for (const wire::ComponentView& other : request.others)
-    all += other.gpus * std::max<std::int64_t>(other.nodes, 1) - other.short_nodes;
+  std::int64_t all = GpusOnAllNodes(request);
+  for (const wire::ComponentView& other : request.others) all += GpusOnAllNodes(other);
   double each = 1;
   // Fractions by memory and MIG slices depend on the GPU's size. Assume that all GPUs here have the size of the first.
   const Bytes memory(gpus.empty() ? 0 : gpus.front().memory_total_bytes);

@@ -101,8 +101,8 @@ Status CheckNodes(const Request& request) {
       (request.short_nodes > 0 &&
        (request.gpus < 2 || request.is_elastic() || request.is_portioned() || !request.slice.empty())))
     return InvalidArgument("short_nodes is " + std::to_string(request.short_nodes) +
-                           ", but only some of several nodes can "
-                           "give one of their whole GPUs less; write 0, or a number below that of the nodes");
+                           ", but only some of several nodes can give one of their whole GPUs less; write 0, or a "
+                           "number below that of the nodes");
   if (request.short_nodes > 0 && request.constraint.find('*') != std::string::npos)
     return InvalidArgument("--constraint " + request.constraint +
                            " counts nodes, which is not possible if they have different numbers of GPUs; write "

@@ -12,6 +12,7 @@
 
 #include "base/index_ranges.h"
 #include "base/text.h"
+#include "cli/client/places.h"
 #include "dialect/slurm/slurm_environment.h"
 #include "model/reason_words.h"
 
@@ -280,9 +281,7 @@ std::int64_t MemoryOf(const wire::JobView& job) {
   return job.request.memory_bytes * std::max<std::int64_t>(job.request.nodes, 1);
 }
 
-std::int64_t GpusAskedBy(const wire::JobView& job) {
-  return job.request.gpus * std::max<std::int64_t>(job.request.nodes, 1) - job.request.short_nodes;
-}
+std::int64_t GpusAskedBy(const wire::JobView& job) { return GpusOnAllNodes(job.request); }
 
 std::int64_t GpusOf(const wire::JobView& job) {
   auto held = static_cast<std::int64_t>(job.gpus.size());
