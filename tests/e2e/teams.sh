@@ -104,6 +104,7 @@ quotas() { divvy report shares --by team --since 10min --csv | awk -F, '$2 == "v
 wait_for "a quota to be kept" eval '[[ $(quotas) == "2.000 " ]]'
 divvy teams set vision --quota 1 >/dev/null
 # The step in which the quota changed has a value between the two.
-wait_for "both quotas" eval '[[ $(quotas) == [12].*" 1.000 " ]]'
+sees_both() { [[ $(quotas) == [12].*" 1.000 " ]]; }
+(wait_for "both quotas" sees_both) || fail "quotas: $(quotas)"
 divvy report shares --by team --since 10min | grep -q '^TEAM.* SHARE ' || fail "$(divvy report shares --by team --since 10min)"
 echo "teams: passed"

@@ -343,10 +343,11 @@ class CloudTest(unittest.TestCase):
             subprocess.run(["sh"], input=script, text=True, check=True)
         with open(os.path.join(home, "join"), encoding="utf-8") as file:
             self.assertEqual(file.read(), JOIN + "\n")
+        started = os.path.join(home, "started")
         deadline = time.monotonic() + 20
-        while not os.path.exists(os.path.join(home, "started")) and time.monotonic() < deadline:
+        while not (os.path.exists(started) and os.path.getsize(started)) and time.monotonic() < deadline:
             time.sleep(0.02)
-        with open(os.path.join(home, "started"), encoding="utf-8") as file:
+        with open(started, encoding="utf-8") as file:
             self.assertEqual(file.read(), "started\n")
 
     def test_ssh_host_is_switched_off_from_outside(self):

@@ -14,7 +14,7 @@ std::string LogPath(const wire::JobDetail& job, const LogFlags& flags) {
 }
 
 std::string LogFile::Next() {
-  LogPiece piece = reader_ ? reader_(at_, last_) : ReadLog(path_, at_, last_);
+  LogPiece piece = reader_ ? reader_(at_, last_) : ReadLog(path_, {.at = at_, .last = last_});
   const std::int64_t begin = piece.next - static_cast<std::int64_t>(piece.text.size());
   // With --last, earlier lines are left out on purpose and do not count as dropped.
   const bool knows_where = at_ >= 0 || last_ < 0;

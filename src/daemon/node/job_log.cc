@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <cerrno>
-
 namespace divvy {
 namespace {
 
@@ -24,25 +22,18 @@ std::string ErrorPath(const JobRecord& record, const JobSpec& spec, const NodeNa
   return spec.error.empty() ? "" : Absolute(FillPattern(spec.error, record, names), spec.directory);
 }
 
-LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most) {
+LogPiece ReadJobLog(const JobLog& log, const LogRange& range) {
   UserGroups groups;
-  return ReadJobLog(log, at, last, most, groups);
+  return ReadJobLog(log, range, groups);
 }
 
-LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most, UserGroups& groups) {
-  if (!log.is_ours && log.errands) {
-    LogPiece piece;
-    piece.next = at;
-    auto file = log.errands->OpenLog({log.user.uid, log.user.gid, log.right}, log.path, piece.error);
-    if (!file) piece.trouble = file.error().message;
-    if (!file) piece.error = EACCES;
-    return file && file->is_open() ? ReadOpenLog(*file, at, last, true, most) : piece;
-  }
+LogPiece ReadJobLog(const JobLog& log, const LogRange& range, UserGroups& groups) {
+  if (log.is_read_by_launcher()) return log.errands->ReadLog({log.user.uid, log.user.gid, log.right}, log.path, range);
   // A process that is not root cannot change to another user, so it reads with its own rights.
-  if (log.is_ours || ::geteuid() != 0) return ReadLog(log.path, at, last, {}, most);
+  if (log.is_ours || ::geteuid() != 0) return ReadLog(log.path, range);
   const auto uid = static_cast<uid_t>(log.user.uid);
   const auto gid = static_cast<gid_t>(log.user.gid);
-  return ReadLog(log.path, at, last, {uid, gid, &groups.Of(uid, gid)}, most);
+  return ReadLog(log.path, range, {uid, gid, &groups.Of(uid, gid)});
 }
 
 }  // namespace divvy

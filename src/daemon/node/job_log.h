@@ -27,14 +27,15 @@ struct JobLog {
   bool is_ours = false;                  // True for the log that divvy keeps, false for a file that the user named.
   User user;                             // A file that the user named is read with the rights of this user.
   UserRight right = {};                  // The right to act as `user`.
-  std::shared_ptr<RootErrands> errands;  // The launcher, which opens the file; null: this process opens it.
+  std::shared_ptr<RootErrands> errands;  // The launcher, which reads the file; null: this process reads it.
+
+  bool is_read_by_launcher() const { return !is_ours && errands != nullptr; }
 };
 
-/// Reads a piece of at most `most` bytes from byte `at` on. If `at` is -1, starts before the last `last` lines, or at
-/// the start of the file if `last` is -1 too (ReadLog in platform/users/read_log.h). May run on any thread. Blocks
-/// while a file server does not answer.
-LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most = kLogPieceBytes);
+/// Reads a piece of the log. May run on any thread. If the launcher reads the file and its file system does not answer,
+/// waits at most RootErrands::kLongestRead (error ETIMEDOUT). In this process, waits until it answers.
+LogPiece ReadJobLog(const JobLog& log, const LogRange& range);
 /// Reads the same piece, for callers that read repeatedly: `groups` caches the groups of users.
-LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most, UserGroups& groups);
+LogPiece ReadJobLog(const JobLog& log, const LogRange& range, UserGroups& groups);
 
 }  // namespace divvy

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <iterator>
 #include <optional>
@@ -14,11 +15,10 @@
 namespace divvy {
 namespace {
 
-// Returns nullopt for anything but a regular file, because opening a pipe would affect its other users.
-std::optional<std::int64_t> SizeOf(const JobLog& log) {
+// Opening a pipe would affect its other users.
+bool IsFile(const JobLog& log) {
   struct stat status {};
-  if (log.path.empty() || ::stat(log.path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return status.st_size;
+  return ::stat(log.path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
 }  // namespace
@@ -30,6 +30,46 @@ std::vector<samples::Reading> OwnReadings(const wire::OwnNumbers& numbers) {
 }
 
 void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& node, samples::Snapshot& out) {
+  SetSources(sources);
+  const auto take = [&](Reader& reader, const LogPiece& piece) {
+    std::vector<samples::Reading> readings = Readings(reader, piece);
+    if (readings.empty()) return;
+    const samples::Subject subject{samples::Of::kJob, node, -1, -1, reader.source.job};
+    auto sample = std::ranges::find(out.samples, subject, &samples::Sample::subject);
+    if (sample == out.samples.end()) sample = out.samples.insert(sample, {subject, {}});
+    std::ranges::move(readings, std::back_inserter(sample->readings));
+  };
+  std::vector<Reader*> begun;
+  for (auto& [job, reader] : readers_) {
+    const std::optional<LogPiece> piece = reader.read ? reader.read->Take() : Begin(reader);
+    if (piece) {
+      take(reader, *piece);
+      reader.read.reset();
+    } else if (!reader.is_slow) {
+      begun.push_back(&reader);
+    }
+  }
+  const auto until = std::chrono::steady_clock::now() + kLongestWait;
+  for (Reader* reader : begun) {
+    const std::optional<LogPiece> piece = reader->read->Take(until);
+    reader->is_slow = !piece;
+    if (!piece) continue;
+    take(*reader, *piece);
+    reader->read.reset();
+  }
+  for (auto reader = readers_.begin(); reader != readers_.end();) {
+    auto& [job, its] = *reader;
+    if (its.is_current || its.read || !its.reads_the_end) {
+      ++reader;
+      continue;
+    }
+    left_[job] = {its.source.log.path, its.next};
+    reader = readers_.erase(reader);
+  }
+  while (left_.size() > kMostLeft) left_.erase(left_.begin());
+}
+
+void OwnMetrics::SetSources(const std::vector<Source>& sources) {
   for (auto& [job, reader] : readers_) reader.is_current = false;
   for (const Source& source : sources) {
     const auto [at, is_new] = readers_.try_emplace(source.job);
@@ -43,48 +83,42 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
     reader.source = source;
     reader.is_current = true;
     if (!is_later) continue;
-    const std::int64_t size = SizeOf(source.log).value_or(0);
-    const bool goes_on = before && before->path == source.log.path;
-    // A log that was truncated is shorter than what was read of it; all of it belongs to this attempt.
-    reader.next = !goes_on ? size : size < before->next ? 0 : before->next;
+    reader.next = before && before->path == source.log.path ? before->next : -1;
     reader.begun.clear();
+    reader.read.reset();
   }
-  for (auto& [job, reader] : readers_) {
-    std::vector<samples::Reading> readings = Read(reader);
-    if (readings.empty()) continue;
-    const samples::Subject subject{samples::Of::kJob, node, -1, -1, job};
-    auto sample = std::ranges::find(out.samples, subject, &samples::Sample::subject);
-    if (sample == out.samples.end()) sample = out.samples.insert(sample, {subject, {}});
-    std::ranges::move(readings, std::back_inserter(sample->readings));
-  }
-  for (const auto& [job, reader] : readers_) {
-    if (!reader.is_current) left_[job] = {reader.source.log.path, reader.next};
-  }
-  while (left_.size() > kMostLeft) left_.erase(left_.begin());
-  std::erase_if(readers_, [](const auto& reader) { return !reader.second.is_current; });
 }
 
-std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
-  const auto size = SizeOf(reader.source.log);
-  // An ended job writes nothing more, so the last line of its log counts even without a line break.
-  const bool has_last_words = !reader.is_current && !reader.begun.empty();
-  if (!size || (*size == std::exchange(reader.size, *size) && !has_last_words)) return {};
-  LogPiece piece = Piece(reader.source.log, reader.next, -1, kMostBytes);
-  if (piece.error != 0) return {};
-  std::int64_t passed_over = 0;  // In bytes.
-  if (piece.size > piece.next) {
-    // The job writes faster than it is read: continue near the end of the file, at the next complete line.
-    piece = Piece(reader.source.log, std::max<std::int64_t>(piece.size - static_cast<std::int64_t>(kMostBytes), 0), -1,
-                  kMostBytes);
-    if (piece.error != 0) return {};
-    reader.begun.clear();
-    piece.text.erase(0, piece.text.find('\n') + 1);
-    passed_over = std::max<std::int64_t>(piece.next - reader.next - static_cast<std::int64_t>(piece.text.size()), 0);
+std::optional<LogPiece> OwnMetrics::Begin(Reader& reader) {
+  const JobLog& log = reader.source.log;
+  reader.reads_the_end = !reader.is_current;
+  const LogRange range = {.at = reader.next, .last = 0, .most = kMostBytes, .newest = true};
+  if (!log.is_read_by_launcher()) return IsFile(log) ? ReadJobLog(log, range, groups_) : LogPiece{.error = ENOENT};
+  auto read = log.errands->StartReadLog({log.user.uid, log.user.gid, log.right}, log.path, range);
+  if (!read) return LogPiece{.error = EACCES};
+  reader.read.emplace(*std::move(read));
+  return std::nullopt;
+}
+
+std::vector<samples::Reading> OwnMetrics::Readings(Reader& reader, const LogPiece& piece) {
+  const bool has_ended = reader.reads_the_end;
+  if (piece.error != 0 || (piece.text.empty() && !(has_ended && !reader.begun.empty()))) {
+    if (piece.error == 0) reader.next = piece.next;
+    if (piece.error == ENOENT) reader.next = 0;
+    return {};
   }
-  // A log that was truncated is shorter than what was read of it.
-  reader.next = piece.size < reader.next ? 0 : piece.next;
-  reader.begun += piece.text;
-  if (!reader.is_current && !reader.begun.empty()) reader.begun += '\n';
+  std::string_view added = piece.text;
+  std::int64_t passed_over = 0;  // In bytes.
+  const auto begin = piece.next - static_cast<std::int64_t>(added.size());
+  if (begin != reader.next) reader.begun.clear();  // The log was truncated, or a part of it is skipped.
+  if (begin > reader.next) {
+    // The job writes faster than it is read: continue near the end of the file, at the next complete line.
+    added.remove_prefix(std::min(added.find('\n'), added.size() - 1) + 1);
+    passed_over = piece.next - static_cast<std::int64_t>(added.size()) - reader.next;
+  }
+  reader.next = piece.next;
+  reader.begun += added;
+  if (has_ended && !reader.begun.empty()) reader.begun += '\n';
   std::string_view text = reader.begun;
   const auto end = text.rfind('\n');
   std::vector<std::string_view> lines;

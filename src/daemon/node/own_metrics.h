@@ -3,18 +3,21 @@
 //
 // The work is limited: at most wire::kMostOwnLines lines and kMostBytes bytes of a job are read per second. If a job
 // writes more, the older lines are skipped, and their number is a metric of the job
-// (samples::Metric::kOwnLinesLeftOut). Must not be used by two threads at a time. A log on a server that does not
-// answer blocks the call.
+// (samples::Metric::kOwnLinesLeftOut). Must not be used by two threads at a time. A file system of a user that does not
+// answer delays only what that user's jobs report, where the launcher reads their logs.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/id.h"
 #include "daemon/node/job_log.h"
+#include "platform/supervisor/root_errand.h"
 #include "samples/sample.h"
 #include "wire/http/own_numbers.h"
 
@@ -35,22 +38,27 @@ class OwnMetrics {
   /// jobs' samples in `out`, under the node name `node`. If a run is older than this process, only later lines are
   /// read. When a job is started again, reading continues where it stopped in the job's last run, or begins at the
   /// present end of the log if this object has not read it before. The log of a job that is no longer in `sources` is
-  /// read once more, for the last lines before the job's end.
+  /// read once more, for the last lines before the job's end. Waits for the launcher for at most kLongestWait; what it
+  /// reads later is returned by a later call.
   void Look(const std::vector<Source>& sources, const std::string& node, samples::Snapshot& out);
 
  private:
+  static constexpr std::chrono::milliseconds kLongestWait{300};
+
   struct Reader {
     Source source;
-    std::int64_t next = 0;
-    std::int64_t size = 0;  // The size of the file at the last look.
-    std::string begun;      // The beginning of a line that is not complete yet.
-    bool is_current = false;
+    std::int64_t next = 0;         // -1: the end of the log.
+    std::string begun;             // The beginning of a line that is not complete yet.
+    bool is_current = false;       // The run was in `sources` of the last call.
+    std::optional<LogRead> read;   // What the launcher reads and was not there at the last call.
+    bool reads_the_end = false;    // The last read began after the end of the run.
+    bool is_slow = false;          // The launcher needed longer than kLongestWait before; no call waits for it again.
   };
+  void SetSources(const std::vector<Source>& sources);
+  /// Begins to read; returns the piece if this process reads it.
+  std::optional<LogPiece> Begin(Reader& reader);
   /// Returns new lines as readings of the job, and the number of skipped lines.
-  std::vector<samples::Reading> Read(Reader& reader);
-  LogPiece Piece(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most) {
-    return ReadJobLog(log, at, last, most, groups_);
-  }
+  static std::vector<samples::Reading> Readings(Reader& reader, const LogPiece& piece);
 
   /// How far the log of a job that no longer runs was read. When the job runs again, reading continues there.
   struct Left {

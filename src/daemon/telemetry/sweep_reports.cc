@@ -13,13 +13,11 @@ namespace {
 constexpr std::int64_t kMostAgain = std::int64_t{256} << 10;
 
 std::vector<Sweeps::Numbers> NumbersAtEndOf(const JobLog& log) {
-  const std::int64_t size = ReadJobLog(log, 0, -1, 1).size;
-  const std::int64_t begin = std::max<std::int64_t>(size - kMostAgain, 0);
-  const LogPiece piece = ReadJobLog(log, begin, -1, static_cast<std::size_t>(kMostAgain));
+  const LogPiece piece = ReadJobLog(log, {.at = 0, .most = static_cast<std::size_t>(kMostAgain), .newest = true});
   std::vector<Sweeps::Numbers> found;
   if (piece.error != 0) return found;
   std::string_view text = piece.text;
-  if (begin > 0) text.remove_prefix(std::min(text.find('\n'), text.size()));
+  if (piece.next > static_cast<std::int64_t>(text.size())) text.remove_prefix(std::min(text.find('\n'), text.size()));
   for (const std::string_view line : Split(text, '\n')) {
     if (!Trim(line).starts_with('{')) continue;
     if (auto numbers = wire::NumbersOfLine(line, true); !numbers.empty()) found.push_back(std::move(numbers));

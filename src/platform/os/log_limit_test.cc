@@ -45,8 +45,8 @@ class LogLimitTest : public testing::Test {
   /// Returns all pieces from `at` to the end; -1 stands for the start of the kept part.
   std::string ReadFrom(std::int64_t at, std::size_t most = kLogPieceBytes) const {
     std::string text;
-    for (LogPiece piece = ReadLog(Path(), at, -1, {}, most); !piece.text.empty();
-         piece = ReadLog(Path(), piece.next, -1, {}, most)) {
+    for (LogPiece piece = ReadLog(Path(), {.at = at, .most = most}); !piece.text.empty();
+         piece = ReadLog(Path(), {.at = piece.next, .most = most})) {
       text += piece.text;
     }
     return text;
@@ -76,7 +76,7 @@ TEST_F(LogLimitTest, KeptContentsBeginWithAWholeLine) {
   EXPECT_TRUE(text.ends_with(kept));
   EXPECT_TRUE(kept.starts_with("line ")) << kept.substr(0, 40);
   EXPECT_GE(kept.size() + (64 << 10), static_cast<std::size_t>(kLimit));
-  const LogPiece all_lines = ReadLog(Path(), -1, 1'000'000);
+  const LogPiece all_lines = ReadLog(Path(), {.last = 1'000'000});
   EXPECT_TRUE(all_lines.text.starts_with("line "));
 }
 
@@ -86,7 +86,7 @@ TEST_F(LogLimitTest, KeepsTheNewestContentsAndReturnsTheRestToTheDisk) {
   limit_.Look({kJob});
   EXPECT_EQ(noted_, "");
   EXPECT_LE(OnDisk(), kLimit + (256 << 10));
-  const LogPiece piece = ReadLog(Path(), -1, -1, {}, 4096);
+  const LogPiece piece = ReadLog(Path(), {.most = 4096});
   const std::int64_t begin = piece.next - static_cast<std::int64_t>(piece.text.size());
   EXPECT_LE(begin, static_cast<std::int64_t>(all_.size()) - kLimit) << "less than the limit is kept";
   EXPECT_EQ(ReadFrom(-1), all_.substr(static_cast<std::size_t>(begin)));
@@ -111,10 +111,10 @@ TEST_F(LogLimitTest, LastLinesComeFromTheKeptContents) {
   if (!CanPunch()) GTEST_SKIP() << "this file system has no holes";
   Write(250'000);
   limit_.Look({kJob});
-  EXPECT_EQ(ReadLog(Path(), -1, 2, {}).text, all_.substr(all_.size() - 32));
+  EXPECT_EQ(ReadLog(Path(), {.last = 2}).text, all_.substr(all_.size() - 32));
   const std::string kept = ReadFrom(-1);
   // Asking for more lines than exist returns all that is kept, without zeros.
-  const LogPiece piece = ReadLog(Path(), -1, 1'000'000, {});
+  const LogPiece piece = ReadLog(Path(), {.last = 1'000'000});
   EXPECT_EQ(piece.text, kept.substr(0, piece.text.size()));
   EXPECT_FALSE(piece.text.empty());
 }

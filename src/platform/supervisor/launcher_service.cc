@@ -149,7 +149,7 @@ void LauncherService::Run() {
     if (polled[2].revents != 0) return;
     for (std::size_t i = kOwn; i < polled.size(); ++i) {
       if (polled[i].revents == 0) continue;
-      if (!DoErrand(polled[i].fd, options_.errands, issuer_, checker_)) gone.push_back(polled[i].fd);
+      if (!DoErrand(polled[i].fd, options_.errands, issuer_, checker_, reads_)) gone.push_back(polled[i].fd);
     }
     std::erase_if(asking_, [&](const Descriptor& one) { return std::ranges::find(gone, one.get()) != gone.end(); });
     if (polled[0].revents != 0) AcceptLaunches();

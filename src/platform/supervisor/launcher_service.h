@@ -54,6 +54,7 @@ class LauncherService {
   LauncherServiceOptions options_;
   RightIssuer issuer_;
   RightChecker checker_;
+  RunningReads reads_;
   Descriptor launches_;
   Descriptor errands_;
   Descriptor reports_;

@@ -5,8 +5,10 @@
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -33,7 +35,7 @@ namespace divvy {
 enum class ErrandKind : std::uint32_t {
   kIsolation = 1,
   kRight,
-  kOpenLog,
+  kOpenLog,  // Of earlier releases.
   kWriteGpus,
   kStageGang,
   kSignalOrphans,
@@ -44,6 +46,7 @@ enum class ErrandKind : std::uint32_t {
   kRefusedDevices,
   kCommand,
   kRightByName,
+  kReadLog,
 };
 
 /// The header of a message; the text follows. The message's first descriptor is the socket for the answer.
@@ -73,6 +76,20 @@ constexpr unsigned kErrandSeconds = 60;
 constexpr int kProgramGraceSeconds = 5;
 constexpr std::int64_t kLongestProgramSeconds = 3600;
 constexpr std::chrono::seconds kEndTimeout{30};
+
+/// The text of kReadLog begins with this; the path follows. In the answer, its memory file holds the text.
+struct ReadOrder {
+  std::int64_t at = -1;
+  std::int64_t last = -1;
+  std::uint64_t most = 0;
+  std::uint64_t newest = 0;  // Yes (1) or no (0).
+};
+/// The text of the answer to kReadLog.
+struct ReadAnswer {
+  std::int64_t next = 0;
+  std::int64_t size = 0;
+  std::uint64_t text_size = 0;
+};
 
 struct AnswerHeader {
   std::int32_t error = 0;     // errno of the requested operation.
@@ -184,6 +201,14 @@ Result<Descriptor> ConnectErrands(const std::string& path) {
   return link;
 }
 
+bool IsReadable(int socket, int within_ms) {
+  pollfd polled = {.fd = socket, .events = POLLIN, .revents = 0};
+  int ready = -1;
+  do ready = ::poll(&polled, 1, within_ms);
+  while (ready < 0 && errno == EINTR);
+  return ready != 0;
+}
+
 }  // namespace
 
 // ---- The daemon's side ----------------------------------------------------------------------------------------------
@@ -204,7 +229,7 @@ bool RootErrands::Send(const ErrandHeader& header, std::string_view text, std::s
   return SendMessage(link_.get(), &header, sizeof header, text, fds);
 }
 
-Result<RootErrands::Answer> RootErrands::Ask(ErrandHeader header, std::string_view text, std::span<const int> given) {
+Result<Descriptor> RootErrands::Begin(ErrandHeader header, std::string_view text, std::span<const int> given) {
   if (text.size() > kMostErrandText) return LimitExceeded("the request is larger than the launcher's limit of 128 KiB");
   header.text_size = static_cast<std::uint32_t>(text.size());
   auto [ours, theirs] = MakeAnswerPair();
@@ -215,21 +240,27 @@ Result<RootErrands::Answer> RootErrands::Ask(ErrandHeader header, std::string_vi
     return Unreachable("the launcher does not answer at '" + socket_ +
                        "'; start it with systemctl start divvy-launcher, or with divvy up or divvy agent as root");
   }
-  theirs.Reset();
-  pollfd polled = {.fd = ours.get(), .events = POLLIN, .revents = 0};
-  int ready = -1;
-  do ready = ::poll(&polled, 1, kAnswerWithinMs);
-  while (ready < 0 && errno == EINTR);
-  if (ready == 0) return Error{ErrorCode::kTimedOut, "the launcher did not answer within a minute"};
-  auto received = ReceiveMessage(ours.get());
+  return std::move(ours);
+}
+
+std::optional<RootErrands::Answer> RootErrands::Receive(int socket) {
+  auto received = ReceiveMessage(socket);
   Answer answer;
-  if (!received || received->bytes.size() < sizeof answer.header)
-    return Unreachable("the launcher ended before it answered");
+  if (!received || received->bytes.size() < sizeof answer.header) return std::nullopt;
   std::memcpy(&answer.header, received->bytes.data(), sizeof answer.header);
   answer.text = received->bytes.substr(sizeof answer.header);
   if (!received->fds.empty()) answer.fd = std::move(received->fds.front());
-  if (answer.header.refusal != 0) return PermissionDenied(answer.text);
   return answer;
+}
+
+Result<RootErrands::Answer> RootErrands::Ask(ErrandHeader header, std::string_view text, std::span<const int> given) {
+  DIVVY_TRY(const Descriptor socket, Begin(header, text, given));
+  if (!IsReadable(socket.get(), kAnswerWithinMs))
+    return Error{ErrorCode::kTimedOut, "the launcher did not answer within a minute"};
+  auto answer = Receive(socket.get());
+  if (!answer) return Unreachable("the launcher ended before it answered");
+  if (answer->header.refusal != 0) return PermissionDenied(answer->text);
+  return *std::move(answer);
 }
 
 Result<IsolationFacts> RootErrands::Isolation() {
@@ -259,10 +290,44 @@ ErrandHeader HeaderAs(const UserWithRight& user, ErrandKind kind) {
 
 }  // namespace
 
-Result<Descriptor> RootErrands::OpenLog(const UserWithRight& user, const std::string& path, int& error) {
-  DIVVY_TRY(Answer answer, Ask(HeaderAs(user, ErrandKind::kOpenLog), path));
-  error = answer.header.error;
-  return std::move(answer.fd);
+Result<LogRead> RootErrands::StartReadLog(const UserWithRight& user, const std::string& path, const LogRange& range) {
+  const ReadOrder order = {
+      .at = range.at, .last = range.last, .most = range.most, .newest = range.newest ? 1U : 0U};
+  std::string text(reinterpret_cast<const char*>(&order), sizeof order);
+  DIVVY_TRY(Descriptor socket, Begin(HeaderAs(user, ErrandKind::kReadLog), text + path));
+  return LogRead(std::move(socket), range.at);
+}
+
+std::optional<LogPiece> LogRead::Take(std::chrono::steady_clock::time_point until) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+  if (!IsReadable(socket_.get(), static_cast<int>(std::max<std::int64_t>(left, 0)))) return std::nullopt;
+  LogPiece piece{.next = at_};
+  const auto answer = RootErrands::Receive(socket_.get());
+  ReadAnswer read;
+  if (!answer) {
+    piece.error = ETIMEDOUT;  // The child ended itself after a minute.
+  } else if (answer->header.refusal != 0) {
+    piece.error = EACCES;
+    piece.trouble = answer->text;
+  } else if (answer->header.error != 0 || answer->text.size() != sizeof read) {
+    piece.error = answer->header.error != 0 ? answer->header.error : EPROTO;
+  } else {
+    std::memcpy(&read, answer->text.data(), sizeof read);
+    piece.next = read.next;
+    piece.size = read.size;
+    piece.text.resize(std::min<std::uint64_t>(read.text_size, kLogPieceBytes));
+    const auto size = static_cast<ssize_t>(piece.text.size());
+    if (size > 0 && ::pread(answer->fd.get(), piece.text.data(), piece.text.size(), 0) != size)
+      piece = {.next = at_, .error = EIO};
+  }
+  return piece;
+}
+
+LogPiece RootErrands::ReadLog(const UserWithRight& user, const std::string& path, const LogRange& range) {
+  auto read = StartReadLog(user, path, range);
+  if (!read) return {.next = range.at, .error = EACCES, .trouble = read.error().message};
+  return read->Take(std::chrono::steady_clock::now() + kLongestRead)
+      .value_or(LogPiece{.next = range.at, .error = ETIMEDOUT});
 }
 
 Result<UserRight> RootErrands::RightByName(const UserWithRight& user) {
@@ -377,8 +442,13 @@ namespace {
 class Errand {
  public:
   Errand(ErrandHeader header, std::string text, std::vector<Descriptor> fds, const ErrandSetup& setup,
-         RightIssuer& issuer)
-      : header_(header), text_(std::move(text)), setup_(setup), issuer_(issuer), answer_to_(std::move(fds.front())) {
+         RightIssuer& issuer, RunningReads& reads)
+      : header_(header),
+        text_(std::move(text)),
+        setup_(setup),
+        issuer_(issuer),
+        reads_(reads),
+        answer_to_(std::move(fds.front())) {
     if (fds.size() > 1 && header.kind != ErrandKind::kCommand) given_ = std::move(fds[1]);
     for (std::size_t i = 1; i < fds.size(); ++i) passed_.push_back(std::move(fds[i]));
   }
@@ -389,8 +459,11 @@ class Errand {
         return InChild([this] { Answer(0, 0, IsolationFactsText(LearnIsolation())); });
       case ErrandKind::kRight:
         return IssueRight();
+      case ErrandKind::kReadLog:
+        if (reads_.AreStuck(header_.uid, std::chrono::steady_clock::now())) return Answer(ETIMEDOUT, 0);
+        return AsUser(checker, [this] { ReadLog(); });
       case ErrandKind::kOpenLog:
-        return AsUser(checker, [this] { OpenLog(); });
+        break;
       case ErrandKind::kWriteGpus:
         return AnswerStatus(WriteGpusFile(setup_.run_directory, job(), GpuSet::FromBits(header_.gpus)));
       case ErrandKind::kStageGang:
@@ -439,6 +512,8 @@ class Errand {
   void InChild(Work work) {
     const pid_t child = ::fork();
     if (child < 0) return Refuse(std::string("the launcher cannot start a process: ") + std::strerror(errno));
+    if (child > 0 && header_.kind == ErrandKind::kReadLog) 
+      reads_.Add(header_.uid, child, std::chrono::steady_clock::now());
     if (child > 0) return;
     if (header_.kind != ErrandKind::kRightByName) issuer_.Forget();
     ::signal(SIGCHLD, SIG_DFL);
@@ -493,11 +568,38 @@ class Errand {
     });
   }
 
-  void OpenLog() {
-    if (!text_.starts_with('/') || text_.find('\0') != std::string::npos) return Answer(EINVAL, 0);
+  // The user's file system may block any access for ever. By then this process has become the user, and it keeps only
+  // the socket for its answer: the next launcher would wait until this one's sockets are closed.
+  void ReadLog() {
+    ReadOrder order;
+    if (text_.size() < sizeof order) return Answer(EINVAL, 0);
+    std::memcpy(&order, text_.data(), sizeof order);
+    const std::string path = text_.substr(sizeof order);
+    if (!path.starts_with('/') || path.find('\0') != std::string::npos) return Answer(EINVAL, 0);
     UserGroups groups;
-    const Descriptor file = divvy::OpenAs({uid(), gid(), &groups.Of(uid(), gid())}, text_, O_RDONLY | O_CLOEXEC);
-    Answer(file.is_open() ? 0 : errno, 0, {}, file.get());
+    const int kept = 3;
+    if (answer_to_.get() != kept) ::dup2(answer_to_.Release(), kept);
+    ::syscall(SYS_close_range, static_cast<unsigned>(kept) + 1, ~0U, 0U);
+    answer_to_.Reset(kept);
+    if (!BecomeOwner({uid(), gid(), &groups.Of(uid(), gid())})) return Answer(EPERM, 0);
+    // Opening a pipe would affect its other users.
+    struct stat status = {};
+    if (::stat(path.c_str(), &status) != 0) return Answer(errno, 0);
+    if (!S_ISREG(status.st_mode)) return Answer(EINVAL, 0);
+    const Descriptor file = OpenAsOwner(path, O_RDONLY | O_CLOEXEC);
+    if (!file.is_open()) return Answer(errno, 0);
+    const LogPiece piece = ReadOpenLog(file,
+                                       {.at = std::max<std::int64_t>(order.at, -1),
+                                        .last = std::max<std::int64_t>(order.last, -1),
+                                        .most = std::min<std::uint64_t>(order.most, kLogPieceBytes),
+                                        .newest = order.newest != 0},
+                                       true);
+    if (piece.error != 0) return Answer(piece.error, 0);
+    const ReadAnswer read = {.next = piece.next, .size = piece.size, .text_size = piece.text.size()};
+    const Descriptor memory(piece.text.empty() ? -1 : ::memfd_create("log", MFD_CLOEXEC));
+    const auto size = static_cast<ssize_t>(piece.text.size());
+    if (size > 0 && ::write(memory.get(), piece.text.data(), piece.text.size()) != size) return Answer(ENOMEM, 0);
+    Answer(0, 0, {reinterpret_cast<const char*>(&read), sizeof read}, memory.get());
   }
 
   // Writes the gang's file as the user, without the user's supplementary groups: the folder belongs to the user, so
@@ -684,6 +786,7 @@ class Errand {
   std::string text_;
   const ErrandSetup& setup_;
   RightIssuer& issuer_;
+  RunningReads& reads_;
   Descriptor answer_to_;
   Descriptor given_;
   std::vector<Descriptor> passed_;  // All passed descriptors of a command.
@@ -694,7 +797,19 @@ class Errand {
 
 }  // namespace
 
-bool DoErrand(int link, const ErrandSetup& setup, RightIssuer& issuer, RightChecker& checker) {
+bool RunningReads::AreStuck(std::int64_t uid, SteadyTime now) {
+  // The descriptor of a process is readable when it has ended.
+  std::erase_if(reads_, [](const One& one) { return IsReadable(one.process.get(), 0); });
+  return std::ranges::count_if(reads_, [&](const One& one) { return one.uid == uid && now - one.since > kSlow; }) >=
+         kMostStuck;
+}
+
+void RunningReads::Add(std::int64_t uid, pid_t pid, SteadyTime now) {
+  Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (process.is_open()) reads_.push_back({uid, std::move(process), now});
+}
+
+bool DoErrand(int link, const ErrandSetup& setup, RightIssuer& issuer, RightChecker& checker, RunningReads& reads) {
   auto received = ReceiveMessage(link);
   ErrandHeader header;
   if (!received || received->bytes.size() < sizeof header || received->fds.empty()) return false;
@@ -702,7 +817,7 @@ bool DoErrand(int link, const ErrandSetup& setup, RightIssuer& issuer, RightChec
   std::memcpy(&header, received->bytes.data(), sizeof header);
   if (header.form != form || received->bytes.size() != sizeof header + header.text_size) return false;
   if (!IsAnswerSocket(received->fds.front().get())) return false;
-  Errand(header, received->bytes.substr(sizeof header), std::move(received->fds), setup, issuer).Do(checker);
+  Errand(header, received->bytes.substr(sizeof header), std::move(received->fds), setup, issuer, reads).Do(checker);
   return true;
 }
 

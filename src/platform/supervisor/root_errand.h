@@ -5,7 +5,10 @@
 // Work on a job relies on the job's run record, which only root can have written.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -22,6 +25,7 @@
 #include "platform/isolation/isolation.h"
 #include "platform/os/unique_fd.h"
 #include "platform/supervisor/run_record.h"
+#include "platform/users/read_log.h"
 #include "platform/users/user_right.h"
 
 namespace divvy {
@@ -54,6 +58,20 @@ struct StartedProgram {
 
 struct ErrandHeader;
 
+/// A user's file that the launcher is reading for the daemon. Dropping it ends the wait, not the read.
+class LogRead {
+ public:
+  LogRead(Descriptor socket, std::int64_t at) : socket_(std::move(socket)), at_(at) {}
+
+  /// Waits for the answer, at most until `until`, and returns what was read; nullopt: no answer yet. Call again only
+  /// after nullopt.
+  std::optional<LogPiece> Take(std::chrono::steady_clock::time_point until = {});
+
+ private:
+  Descriptor socket_;
+  std::int64_t at_;
+};
+
 /// The daemon's side. Thread-safe. Each call waits for its answer for at most a minute, and reconnects if the launcher
 /// was restarted. Errors: kUnreachable if there is no launcher; kTimedOut if a file system or a name service hangs.
 class RootErrands {
@@ -68,8 +86,12 @@ class RootErrands {
   /// Returns the right to run jobs as this user on other machines, which know the user only by name. `user` must come
   /// with a valid right for this machine.
   Result<UserRight> RightByName(const UserWithRight& user);
-  /// Opens a user's file for reading, with the user's rights. `error`: errno if it cannot be opened.
-  Result<Descriptor> OpenLog(const UserWithRight& user, const std::string& path, int& error);
+  /// Has a piece of a user's file read, with the user's rights; only of a regular file. The launcher's child reads,
+  /// because the user's file system may never answer, and no signal ends a process that waits for it.
+  Result<LogRead> StartReadLog(const UserWithRight& user, const std::string& path, const LogRange& range);
+  /// Does the same and waits for the answer. Errors (LogPiece::error): ETIMEDOUT after kLongestRead.
+  LogPiece ReadLog(const UserWithRight& user, const std::string& path, const LogRange& range);
+  static constexpr std::chrono::seconds kLongestRead{10};
   Status WriteGpus(JobId job, GpuSet gpus);
   /// Calls StageGo, and SayGo if `says` (platform/records/gang_files.h), for a gang's node allocation on this machine.
   /// `gang`: GangFileText.
@@ -94,7 +116,11 @@ class RootErrands {
   std::vector<IoCounts> ReadIo(std::span<const std::int64_t> pids);
 
  private:
+  friend class LogRead;
   struct Answer;
+  static std::optional<Answer> Receive(int socket);
+  /// Sends a request and returns the socket for its answer.
+  Result<Descriptor> Begin(ErrandHeader header, std::string_view text, std::span<const int> given = {});
   Result<Answer> Ask(ErrandHeader header, std::string_view text = {}, std::span<const int> given = {});
   bool Send(const ErrandHeader& header, std::string_view text, std::span<const int> fds);
 
@@ -119,11 +145,33 @@ struct ErrandSetup {
   std::string controllers_key;
 };
 
+/// The reads of users' files that have not ended yet. A user whose file systems do not answer gets no more of them.
+class RunningReads {
+ public:
+  using SteadyTime = std::chrono::steady_clock::time_point;
+
+  /// True if kMostStuck reads for the user have been waiting for longer than kSlow.
+  bool AreStuck(std::int64_t uid, SteadyTime now);
+  /// `pid`: a child of this process that was started at `now`.
+  void Add(std::int64_t uid, pid_t pid, SteadyTime now);
+
+ private:
+  static constexpr std::ptrdiff_t kMostStuck = 4;
+  static constexpr std::chrono::seconds kSlow{5};
+  struct One {
+    std::int64_t uid = 0;
+    Descriptor process;
+    SteadyTime since;
+  };
+  std::vector<One> reads_;
+};
+
 /// The launcher's side: receives one message from `link`, does it (or lets a child do it) and answers. Returns false if
 /// the peer closed the connection or sent an invalid message. `issuer` signs rights to run jobs as a user
 /// (platform/users/user_right.h). Its key is wiped in every child, except in one that signs a right for other machines
 /// (RightByName). `checker` checks the rights in messages.
-bool DoErrand(int link, const ErrandSetup& setup, RightIssuer& issuer, RightChecker& checker);
+/// `reads`: of all links.
+bool DoErrand(int link, const ErrandSetup& setup, RightIssuer& issuer, RightChecker& checker, RunningReads& reads);
 
 /// Checks whether jobs may run as this user at all. kPermissionDenied says why not and what root can do.
 Status CheckUid(std::int64_t uid, std::int64_t lowest_uid, bool runs_root_jobs);

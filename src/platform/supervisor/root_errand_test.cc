@@ -59,9 +59,10 @@ class RootErrandsTest : public testing::Test {
   [[noreturn]] void Serve() {
     ::signal(SIGCHLD, SIG_IGN);
     RightChecker checker(issuer_->public_key(), controllers_->public_key());
+    RunningReads reads;
     while (true) {
       const Descriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      while (link.is_open() && DoErrand(link.get(), setup_, *issuer_, checker)) {
+      while (link.is_open() && DoErrand(link.get(), setup_, *issuer_, checker, reads)) {
       }
     }
   }
@@ -77,44 +78,73 @@ class RootErrandsTest : public testing::Test {
   pid_t server_ = -1;
 };
 
-TEST_F(RootErrandsTest, OpeningALogNeedsARight) {
-  std::ofstream(Path("log")) << "a line\n";
+TEST_F(RootErrandsTest, ReadsAPieceOfAFileWithARight) {
+  std::ofstream(Path("log")) << "one\ntwo\nthree\n";
   RootErrands errands(Path("errands"));
-  int error = 0;
-  const auto open = errands.OpenLog(me_, Path("log"), error);
-  ASSERT_TRUE(open) << open.error().message;
-  ASSERT_TRUE(open->is_open()) << error;
-  std::array<char, 16> text = {};
-  EXPECT_EQ(7, ::read(open->get(), text.data(), text.size()));
+  const auto read = [&](const LogRange& range) { return errands.ReadLog(me_, Path("log"), range); };
+  const LogPiece all = read({});
+  EXPECT_EQ("one\ntwo\nthree\n", all.text) << all.error << all.trouble;
+  EXPECT_EQ(14, all.next);
+  EXPECT_EQ(14, all.size);
+  EXPECT_EQ("three\n", read({.last = 1}).text);
+  EXPECT_EQ("two", read({.at = 4, .most = 3}).text);
+  EXPECT_EQ("", read({.at = 14}).text);
+  EXPECT_EQ("three\n", read({.at = 0, .most = 6, .newest = true}).text);
+  EXPECT_EQ("one\ntwo\nthree\n", read({.at = 15, .newest = true}).text) << "a truncated log is read from its start";
 
-  const auto none = errands.OpenLog(me_, Path("no log"), error);
-  ASSERT_TRUE(none);
-  EXPECT_FALSE(none->is_open());
-  EXPECT_EQ(ENOENT, error);
-  for (const std::string& path : {std::string("relative"), Path("log") + std::string(1, '\0') + "x", std::string()}) {
-    const auto bad = errands.OpenLog(me_, path, error);
-    ASSERT_TRUE(bad);
-    EXPECT_FALSE(bad->is_open()) << path;
+  const auto error = [&](const std::string& path) { return errands.ReadLog(me_, path, {}).error; };
+  EXPECT_EQ(ENOENT, error(Path("no log")));
+  ASSERT_EQ(0, ::mkfifo(Path("pipe").c_str(), 0600));
+  EXPECT_EQ(EINVAL, error(Path("pipe")));
+  for (const std::string& path : {std::string("relative"), Path("log") + std::string(1, '\0') + "x", std::string()})
+    EXPECT_EQ(EINVAL, error(path)) << path;
+
+  std::ofstream(Path("large")) << std::string(kLogPieceBytes + 1, 'x');
+  const LogPiece large = errands.ReadLog(me_, Path("large"), {.at = 0, .most = 2 * kLogPieceBytes});
+  EXPECT_EQ(kLogPieceBytes, large.text.size()) << large.error;
+}
+
+TEST(RunningReads, OnlyAUserWithReadsThatDoNotEndGetsNoMore) {
+  RunningReads reads;
+  const auto now = std::chrono::steady_clock::now();
+  const auto later = now + std::chrono::seconds(6);
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    children.push_back(::fork());
+    if (children.back() == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+    reads.Add(1001, children.back(), now);
+  }
+  EXPECT_FALSE(reads.AreStuck(1001, now)) << "they have just begun";
+  EXPECT_TRUE(reads.AreStuck(1001, later));
+  EXPECT_FALSE(reads.AreStuck(1002, later));
+  ::kill(children.back(), SIGKILL);
+  EXPECT_EQ(children.back(), ::waitpid(children.back(), nullptr, 0));
+  EXPECT_FALSE(reads.AreStuck(1001, later));
+  for (const pid_t child : children) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
   }
 }
 
 TEST_F(RootErrandsTest, ActingAsAUserNeedsThatUsersRight) {
   RootErrands errands(Path("errands"));
-  int error = 0;
   UserWithRight other = me_;
   other.uid = 54'321;
-  EXPECT_NE(std::string::npos, Why(errands.OpenLog(other, Path("key"), error)).find("no right to act as uid 54321"));
+  EXPECT_NE(std::string::npos, errands.ReadLog(other, Path("key"), {}).trouble.find("no right to act as uid 54321"));
   other = me_;
   other.gid += 1;
-  EXPECT_NE(std::string::npos, Why(errands.OpenLog(other, Path("key"), error)).find("no right to act as"));
+  EXPECT_NE(std::string::npos, errands.ReadLog(other, Path("key"), {}).trouble.find("no right to act as"));
   other.uid = 2;
-  EXPECT_NE(std::string::npos, Why(errands.OpenLog(other, Path("key"), error)).find("a system user"));
+  EXPECT_NE(std::string::npos, errands.ReadLog(other, Path("key"), {}).trouble.find("a system user"));
   for (const auto program : {UserProgram::kDeliver, UserProgram::kContainerRemoval})
     EXPECT_FALSE(errands.Start(other, program, "/x", -1));
   EXPECT_FALSE(errands.StageGang(other, JobId(1), "", false));
   // The daemon's own user may only send mail.
   EXPECT_FALSE(errands.Start({kDaemon, kDaemon, {}}, UserProgram::kContainerRemoval, "/x", -1));
-  EXPECT_FALSE(errands.OpenLog({kDaemon, kDaemon, {}}, Path("key"), error));
+  EXPECT_NE(0, errands.ReadLog({kDaemon, kDaemon, {}}, Path("key"), {}).error);
 }
 
 TEST_F(RootErrandsTest, ARightByNameFromTheControllersLauncherIsEnough) {
@@ -122,14 +152,11 @@ TEST_F(RootErrandsTest, ARightByNameFromTheControllersLauncherIsEnough) {
   if (!account || account->gid != me_.gid) GTEST_SKIP() << "this user has no name, or is in another group";
   RootErrands errands(Path("errands"));
   std::ofstream(Path("log")) << "a line\n";
-  int error = 0;
   UserWithRight by_name = me_;
   by_name.right = controllers_->IssueByName(account->name);
-  const auto open = errands.OpenLog(by_name, Path("log"), error);
-  ASSERT_TRUE(open) << open.error().message;
-  EXPECT_TRUE(open->is_open()) << error;
+  EXPECT_EQ("a line\n", errands.ReadLog(by_name, Path("log"), {}).text);
   by_name.right = controllers_->IssueByName(account->name + "x");
-  EXPECT_NE(std::string::npos, Why(errands.OpenLog(by_name, Path("log"), error)).find("no right to act as"));
+  EXPECT_NE(std::string::npos, errands.ReadLog(by_name, Path("log"), {}).trouble.find("no right to act as"));
 }
 
 TEST_F(RootErrandsTest, ANameIsSignedForTheRightOfItsUid) {
@@ -202,8 +229,7 @@ TEST_F(RootErrandsTest, ReadsIoCountersOfProcesses) {
 TEST_F(RootErrandsTest, AnInvalidRequestIsDisconnected) {
   RootErrands errands(Path("errands"));
   const std::string far(200'000, 'x');
-  int error = 0;
-  EXPECT_NE(std::string::npos, Why(errands.OpenLog(me_, far, error)).find("128 KiB"));
+  EXPECT_NE(std::string::npos, errands.ReadLog(me_, far, {}).trouble.find("128 KiB"));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::ranges::copy(Path("errands"), address.sun_path);

@@ -254,9 +254,9 @@ TEST_F(Supervise, PauseStopsEveryProcessAndResumeContinuesThem) {
 // A woken engine would forward the signal to a container that may have ended by then.
 TEST_F(Supervise, AContainerEngineThatWasNotPausedIsNotResumed) {
   const RunRecord record = Start(Shell(
-      "printf divvy-container > /proc/$$/comm; "
+      "printf divvy-container > /proc/$$/comm; trap 'echo asked' TERM; "
       "sh -c 'trap \"echo woken\" CONT; trap \"echo over\" WINCH; echo $$ > engine; while :; do sleep 0.01; done' & "
-      "trap 'echo asked' TERM; while :; do wait; done"));
+      "while :; do wait; done"));
   const ProcessIdentity engine = AwaitPid("engine");
   ASSERT_TRUE(SendStop(record, SIGTERM, 1h));
   ASSERT_TRUE(AwaitOutput("asked"));

@@ -32,21 +32,6 @@ struct Errand {
   bool is_done = false;
 };
 
-// The raw system calls change only this process. The library's wrappers would also signal the other threads, whose
-// memory we share.
-//
-// The real and the saved uid stay ours. The kernel ignores both when it opens a file. If either were the user's, the
-// user could send this process signals: SIGSTOP would block the waiting caller indefinitely.
-bool BecomeOwner(const FileOwner& owner) {
-  __user_cap_header_struct self = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
-  const std::array<__user_cap_data_struct, 2> none = {};
-  const auto kept = static_cast<uid_t>(-1);
-  return ::syscall(SYS_setgroups, owner.groups->size(), owner.groups->data()) == 0 &&
-         ::syscall(SYS_setresgid, owner.gid, owner.gid, owner.gid) == 0 &&
-         ::syscall(SYS_setresuid, kept, owner.uid, kept) == 0 &&
-         (owner.uid == 0 || ::syscall(SYS_capset, &self, none.data()) == 0);
-}
-
 void DoErrand(Errand& errand) {
   if (!BecomeOwner(errand.owner)) return;
   errand.work();
@@ -60,7 +45,36 @@ int RunErrand(void* argument) {
 }
 #endif
 
+Descriptor OpenWithoutMagicLinks(const std::string& path, int flags) {
+  open_how how = {};
+  how.flags = static_cast<unsigned>(flags | O_NOCTTY | O_NONBLOCK);
+  how.mode = (flags & O_CREAT) != 0 ? 0666 : 0;
+  how.resolve = RESOLVE_NO_MAGICLINKS;
+  return Descriptor(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+}
+
+Descriptor UnlessKernelFile(Descriptor file) {
+  if (!file.is_open() || !IsKernelFile(file.get())) return file;
+  errno = EACCES;
+  return Descriptor();
+}
+
 }  // namespace
+
+// The raw system calls change only this process. The library's wrappers would also signal the other threads, whose
+// memory a child of RunAs shares.
+//
+// The real and the saved uid stay ours. The kernel ignores both when it opens a file. If either were the user's, the
+// user could send this process signals: SIGSTOP would block the waiting caller indefinitely.
+bool BecomeOwner(const FileOwner& owner) {
+  __user_cap_header_struct self = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  const std::array<__user_cap_data_struct, 2> none = {};
+  const auto kept = static_cast<uid_t>(-1);
+  return ::syscall(SYS_setgroups, owner.groups->size(), owner.groups->data()) == 0 &&
+         ::syscall(SYS_setresgid, owner.gid, owner.gid, owner.gid) == 0 &&
+         ::syscall(SYS_setresuid, kept, owner.uid, kept) == 0 &&
+         (owner.uid == 0 || ::syscall(SYS_capset, &self, none.data()) == 0);
+}
 
 bool RunAs(const FileOwner& owner, const std::function<void()>& work) {
   if (!owner.is_set()) {
@@ -95,17 +109,14 @@ bool RunAs(const FileOwner& owner, const std::function<void()>& work) {
 }
 
 Descriptor OpenAs(const FileOwner& owner, const std::string& path, int flags) {
-  flags |= O_NOCTTY | O_NONBLOCK;
-  if (!owner.is_set()) return Descriptor(::open(path.c_str(), flags, 0666));
-  open_how how = {};
-  how.flags = static_cast<unsigned>(flags);
-  how.mode = (flags & O_CREAT) != 0 ? 0666 : 0;
-  how.resolve = RESOLVE_NO_MAGICLINKS;
+  if (!owner.is_set()) return Descriptor(::open(path.c_str(), flags | O_NOCTTY | O_NONBLOCK, 0666));
   Descriptor file;
-  RunAs(owner, [&] { file.Reset(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how))); });
-  if (!file.is_open() || !IsKernelFile(file.get())) return file;
-  errno = EACCES;
-  return Descriptor();
+  RunAs(owner, [&] { file = OpenWithoutMagicLinks(path, flags); });
+  return UnlessKernelFile(std::move(file));
+}
+
+Descriptor OpenAsOwner(const std::string& path, int flags) {
+  return UnlessKernelFile(OpenWithoutMagicLinks(path, flags));
 }
 
 bool IsKernelFile(int fd) {

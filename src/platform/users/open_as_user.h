@@ -33,10 +33,17 @@ struct FileOwner {
 /// table is copied.
 bool RunAs(const FileOwner& owner, const std::function<void()>& work);
 
+/// Makes this process `owner` for good as far as files are concerned, as in RunAs: the user can neither signal nor trace
+/// it. Only in a process with one thread. Returns false with errno if that failed.
+bool BecomeOwner(const FileOwner& owner);
+
 /// Like open(2) with mode 0666, but never waits for the other end of a pipe. Returns a closed descriptor with errno set
 /// on failure. With an owner it follows no magic links (ELOOP) and opens no kernel files (EACCES). See RunAs and
 /// IsKernelFile.
 Descriptor OpenAs(const FileOwner& owner, const std::string& path, int flags);
+
+/// Does the same in a process that has become the user.
+Descriptor OpenAsOwner(const std::string& path, int flags);
 
 /// True if the file is in procfs, sysfs or another file system in which reads and writes call the kernel. There the
 /// same bytes may have more effect when a privileged process writes them.

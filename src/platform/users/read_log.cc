@@ -62,19 +62,15 @@ bool WithoutDropped(int fd, LogPiece& piece) {
 
 }  // namespace
 
-LogPiece ReadLog(const std::string& path, std::int64_t at, std::int64_t last, const FileOwner& reader,
-                 std::size_t most) {
+LogPiece ReadLog(const std::string& path, const LogRange& range, const FileOwner& reader) {
   const Descriptor file = OpenAs(reader, path, O_RDONLY | O_CLOEXEC);
-  if (file.is_open()) return ReadOpenLog(file, at, last, reader.is_set(), most);
-  LogPiece piece;
-  piece.next = at;
-  piece.error = errno;
-  return piece;
+  if (file.is_open()) return ReadOpenLog(file, range, reader.is_set());
+  return {.next = range.at, .error = errno};
 }
 
-LogPiece ReadOpenLog(const Descriptor& file, std::int64_t at, std::int64_t last, bool is_users, std::size_t most) {
+LogPiece ReadOpenLog(const Descriptor& file, const LogRange& range, bool is_users) {
   LogPiece piece;
-  piece.next = at;
+  piece.next = range.at;
   struct stat status {};
   const bool has_status = ::fstat(file.get(), &status) == 0;
   if (is_users && (!has_status || !S_ISREG(status.st_mode))) {
@@ -83,10 +79,12 @@ LogPiece ReadOpenLog(const Descriptor& file, std::int64_t at, std::int64_t last,
   }
   if (has_status) piece.size = status.st_size;
   const off_t kept = KeptFrom(file.get());
-  if (at < 0) piece.next = last >= 0 ? TailOffset(file.get(), last, kept) : 0;
+  if (range.at < 0) piece.next = range.last >= 0 ? TailOffset(file.get(), range.last, kept) : 0;
+  if (range.newest && range.at > piece.size) piece.next = 0;
+  if (range.newest) piece.next = std::max(piece.next, piece.size - static_cast<std::int64_t>(range.most));
   piece.next = std::max<std::int64_t>(piece.next, kept);
   do {
-    Read(file.get(), most, piece);
+    Read(file.get(), range.most, piece);
   } while (!WithoutDropped(file.get(), piece) && piece.error == 0);
   return piece;
 }

@@ -18,14 +18,20 @@ struct LogPiece {
 
 inline constexpr std::size_t kLogPieceBytes = std::size_t{1} << 20;
 
-/// Reads a piece of at most `most` bytes from byte `at` on. If `at` is -1, starts before the last `last` lines that
-/// exist now, or at the start of the file if `last` is -1 too. Skips a head that was removed (platform/os/log_limit.h):
-/// then `text` ends at `next` but begins after `at`. Reads with `reader`'s rights; if `reader` is set, only a regular
-/// file is read.
-LogPiece ReadLog(const std::string& path, std::int64_t at, std::int64_t last, const FileOwner& reader = {},
-                 std::size_t most = kLogPieceBytes);
+/// Which piece of a file to read.
+struct LogRange {
+  std::int64_t at = -1;    // The byte to start at. -1: before the last `last` lines that exist now.
+  std::int64_t last = -1;  // Used if `at` is -1; -1: the start of the file.
+  std::size_t most = kLogPieceBytes;
+  // For a reader of what is new. If more than `most` bytes follow `at`, reads the last `most` bytes of the file. A file
+  // that is shorter than `at` was truncated, and is read from its start.
+  bool newest = false;
+};
+
+/// Reads a piece. Skips a head that was removed (platform/os/log_limit.h): then `text` ends at `next` but begins after
+/// `at`. Reads with `reader`'s rights; if `reader` is set, only a regular file is read.
+LogPiece ReadLog(const std::string& path, const LogRange& range, const FileOwner& reader = {});
 /// Does the same for an open file. `is_users`: it was opened with a user's rights.
-LogPiece ReadOpenLog(const Descriptor& file, std::int64_t at, std::int64_t last, bool is_users,
-                     std::size_t most = kLogPieceBytes);
+LogPiece ReadOpenLog(const Descriptor& file, const LogRange& range, bool is_users);
 
 }  // namespace divvy

@@ -36,7 +36,8 @@ Error Away(const std::string& node, Time heard) {
 }
 
 Error CannotRead(const std::string& what, int error) {
-  const std::string why = "cannot read " + what + ": " + std::strerror(error);
+  const std::string why =
+      "cannot read " + what + ": " + (error == ETIMEDOUT ? "its file system does not answer" : std::strerror(error));
   return error == ENOENT ? NotFound(why) : PermissionDenied(why);
 }
 
@@ -148,7 +149,7 @@ void JobDetailRoutes::Log(ApiCall& call) {
       };
     }
     const JobLog log = node_.LogOf(record, *found.spec, is_error);
-    return [path = log.path, piece = ReadJobLog(log, *at, *last)](ApiCall& asked) {
+    return [path = log.path, piece = ReadJobLog(log, {.at = *at, .last = *last})](ApiCall& asked) {
       if (piece.error != 0) return asked.Refuse(CannotRead("'" + path + "'", piece.error));
       AnswerPiece(asked, piece.text, piece.next);
     };
