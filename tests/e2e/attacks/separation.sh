@@ -42,12 +42,12 @@ as_divvy() { setpriv --reuid=divvy --regid=divvy --clear-groups --inh-caps=-all 
 cat "$attacks/taken_over.py" - >/var/lib/tmp/taken_over.py <<'P'
 ALICE, BOB = 61001, 61002
 # Files of users.
-check("alice's files are closed", errand(OPEN_LOG, ALICE, ALICE, text=b"/var/lib/home/alice/diary")[0])
-check("bob's right is not alice's", errand(OPEN_LOG, ALICE, ALICE, BOBS, text=b"/var/lib/home/alice/diary")[0])
-check("nor that of another group", errand(OPEN_LOG, BOB, 0, BOBS, text=b"/var/lib/home/bob/diary")[0])
-check("bob's files are open", errand(OPEN_LOG, BOB, BOB, BOBS, text=b"/var/lib/home/bob/diary")[4] is not None)
+check("alice's files are closed", read_file(ALICE, ALICE, NONE, b"/var/lib/home/alice/diary")[0])
+check("bob's right is not alice's", read_file(ALICE, ALICE, BOBS, b"/var/lib/home/alice/diary")[0])
+check("nor that of another group", read_file(BOB, 0, BOBS, b"/var/lib/home/bob/diary")[0])
+check("bob's files are read", read_file(BOB, BOB, BOBS, b"/var/lib/home/bob/diary")[1])
 for path in (b"/etc/shadow", b"/proc/1/environ", b"/var/lib/divvy-launcher/right.key", b"/proc/self/fd/3", b"relative", b"/a\0b"):
-    check("bob cannot open " + repr(path), errand(OPEN_LOG, BOB, BOB, BOBS, text=path)[4] is None)
+    check("bob cannot read " + repr(path), not read_file(BOB, BOB, BOBS, path)[1])
 # Authorizations: none for the connecting end, whose kernel credentials are those of its listener, and none for a socket
 # pair.
 for name in (None, "/var/lib/divvy/named"):
