@@ -334,8 +334,10 @@ says "^- name: " "$(sinfo --yaml)" "sinfo --yaml"
 for command in squeue sinfo sacct scontrol sdiag sacctmgr sshare sprio; do
   expect "data_parser/v0.0.38" "$($command --json=list | tail -n 1)" "$command --json=list"
 done
-refuses 0 "note: --json=v0.0.40: the fields are those of v0.0.38" squeue --json=v0.0.40
-grep -q '"jobs":' out || fail "squeue --json=v0.0.40"
+refuses 0 "note: --json=v0.0.37: the fields are those of v0.0.38" squeue --json=v0.0.37
+grep -q '"jobs":' out || fail "squeue --json=v0.0.37"
+says "\"job_state\":\[\"[A-Z]*\"\]" "$(DIVVY_SLURM_JSON=v0.0.40 squeue --json)" "squeue with the newer schema"
+says "\"current\":\[\"FAILED\"\]" "$(sacct --json=v0.0.40 -j "$killed")" "sacct with the newer schema"
 touch go
 wait_for "them" queue_is_empty
 rm go pid

@@ -66,7 +66,7 @@ TEST(NodesOfJobs, AJobOnSeveralNodesIsShownOnAllOfThem) {
   waiting.position = 1;
   waiting.eligible_time = kNow;
   EXPECT_EQ(Queue(waiting, "<%N> %B %D %C %R %f %n %x"), "<> n/a 3 24 (Resources) a100&ib n[1-4] n9\n");
-  const std::string json = QueueJson({{Gang(), std::nullopt, nullptr}}, Here());
+  const std::string json = QueueJson({{Gang(), std::nullopt, nullptr}}, Here(), JsonSchema::k38);
   for (const char* part : {"\"nodes\":\"n[1-3]\"", "\"batch_host\":\"n1\"", "\"node_count\":3",
                            "\"gres_detail\":[\"gpu:4(IDX:0-3)\",\"gpu:4(IDX:4-7)\",\"gpu:4(IDX:0-3)\"]",
                            "\"tres_alloc_str\":\"cpu=24,mem=48G,node=3,billing=24,gres/gpu=12\""}) {

@@ -394,7 +394,7 @@ int SacctMain(const std::vector<std::string>& words) {
     rows = std::vector<AccountRow>();  // Slurm prints only the header.
   if (!rows) return FailAs("sacct", rows.error());
   if (wish.form.any()) {
-    PrintAnswer(AccountsJson(*rows, scene), wish.form);
+    PrintAnswer(AccountsJson(*rows, scene, wish.form.schema), wish.form);
     return 0;
   }
   const auto text = FormatAccounts(*rows, format, scene);

@@ -86,7 +86,7 @@ int ShowJobs(const Words& words, const ControlStyle& style) {
       }
     }
   }
-  if (style.form.any()) PrintAnswer(QueueJson(rows, scene), style.form);
+  if (style.form.any()) PrintAnswer(QueueJson(rows, scene, style.form.schema), style.form);
   return 0;
 }
 
@@ -117,7 +117,7 @@ int ShowSteps(const Words& words, const ControlStyle& style) {
     }
   }
   if (shown == 0 && !named.empty()) return Say("Job step " + named + " not found");
-  if (style.form.any()) PrintAnswer(StepsJson(rows, scene), style.form);
+  if (style.form.any()) PrintAnswer(StepsJson(rows, scene, style.form.schema), style.form);
   else if (shown == 0) std::printf("No job steps in the system\n");
   return 0;
 }

@@ -288,7 +288,7 @@ Result<std::string> Draw(Api& api, const SqueueFlags& wish) {
     if (SaidOneOf(row, "reservation", wish.reservations) && SaidOneOf(row, "licenses", wish.licenses))
       rows.push_back(std::move(row));
   }
-  if (wish.form.any()) return QueueJson(rows, scene);
+  if (wish.form.any()) return QueueJson(rows, scene, wish.form.schema);
   std::string text;
   if (format.has_header && (wish.is_long || !wish.interval.empty())) {
     text = DateLine();

@@ -201,7 +201,7 @@ TEST(Squeue, RequestsJobDetailsOnlyForColumnsThatNeedThem) {
   EXPECT_EQ(*FormatQueue({row}, format, Here()), "/w|/w/t.sh|(null)\n");
   format.names = "stdout:.16,stderr:16,cpus-per-task:.2";
   EXPECT_EQ(*FormatQueue({row}, format, Here()), " /w/slurm-17.out/w/slurm-17.out  4\n");
-  const std::string json = QueueJson({row}, Here());
+  const std::string json = QueueJson({row}, Here(), JsonSchema::k38);
   for (const char* part :
        {"\"errors\":[]", "\"job_id\":17", "\"job_state\":\"RUNNING\"", "\"standard_output\":\"/w/slurm-17.out\"",
         "\"current_working_directory\":\"/w\"", "\"cpus_per_task\":4"}) {
@@ -408,7 +408,7 @@ TEST(Sacct, AnElasticJobsAllocationIsNotItsRequest) {
   job.job.gpus = {0, 1, 2, 3};
   EXPECT_EQ(Accounts({job}, {"ReqGRES", "AllocGRES", "ReqTRES", "AllocTRES"}, "|", false),
             "gpu:2|gpu:4|cpu=1,node=1,billing=1,gres/gpu=2|cpu=1,node=1,billing=1,gres/gpu=4\n");
-  const std::string json = AccountsJson({job}, Here());
+  const std::string json = AccountsJson({job}, Here(), JsonSchema::k38);
   const auto allocated = json.find("\"allocated\":");
   ASSERT_NE(allocated, std::string::npos) << json;
   EXPECT_NE(json.substr(0, allocated).find("\"name\":\"gpu\",\"count\":2"), std::string::npos) << json;
@@ -428,10 +428,29 @@ TEST(Sacct, JsonShowsHowAJobEnded) {
   AccountRow step = job;
   step.step = "batch";
   step.job.name = "batch";
-  const std::string json = AccountsJson({job, step}, Here());
+  const std::string json = AccountsJson({job, step}, Here(), JsonSchema::k38);
   for (const char* part : {"\"job_id\":17", "\"current\":\"CANCELLED\"", "\"status\":\"SIGNALED\"", "\"signal_id\":15",
                            "\"id\":\"17.batch\"", "\"wckey\":\"night\"", "\"type\":\"cpu\""}) {
     EXPECT_NE(json.find(part), std::string::npos) << part << "\n" << json;
+  }
+}
+
+TEST(Slurm, TheNewerJsonHasObjectsForNumbersAndListsForStates) {
+  AccountRow ended{.job = Job(17, "failed", "train")};
+  ended.job.exit_code = 3;
+  const std::string accounts = AccountsJson({ended}, Here(), JsonSchema::k40);
+  for (const char* part : {"\"data_parser\":\"data_parser/v0.0.40\"", "\"current\":[\"FAILED\"]",
+                           "\"exit_code\":{\"status\":[\"ERROR\"],\"return_code\":{\"set\":true,\"infinite\":false,"
+                           "\"number\":3},\"signal\":{\"id\":{\"set\":false,",
+                           "\"task_id\":{\"set\":false,"}) {
+    EXPECT_NE(accounts.find(part), std::string::npos) << part << "\n" << accounts;
+  }
+  QueueRow row{Job(18, "running"), std::nullopt, nullptr};
+  row.job.array_index = 0;
+  const std::string queue = QueueJson({row}, Here(), JsonSchema::k40);
+  for (const char* part : {"\"job_id\":18", "\"job_state\":[\"RUNNING\"]",
+                           "\"array_task_id\":{\"set\":true,\"infinite\":false,\"number\":0}"}) {
+    EXPECT_NE(queue.find(part), std::string::npos) << part << "\n" << queue;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/shims/slurm_look/slurm_json.h"
 #include "cli/shims/slurm_look/slurm_table.h"
 #include "cli/shims/slurm_look/slurm_view.h"
 #include "wire/messages/messages.h"
@@ -47,11 +48,11 @@ inline constexpr std::string_view kAccountLong =
 bool NeedsDetail(const std::vector<std::string>& fields);
 Result<std::string> FormatAccounts(const std::vector<AccountRow>& rows, const AccountFormat& format,
                                    const Scene& scene);
-/// {"jobs": [...]} with those fields of Slurm 22.05's accounting interface that exist here. Rows must have their
+/// {"jobs": [...]} with those fields of Slurm's accounting interface that exist here. Rows must have their
 /// details; steps follow their jobs.
-std::string AccountsJson(const std::vector<AccountRow>& rows, const Scene& scene);
+std::string AccountsJson(const std::vector<AccountRow>& rows, const Scene& scene, JsonSchema schema);
 /// Returns {"steps": [...]}, each step with the fields that it has within its job in the output of sacct --json.
-std::string StepsJson(const std::vector<AccountRow>& steps, const Scene& scene);
+std::string StepsJson(const std::vector<AccountRow>& steps, const Scene& scene, JsonSchema schema);
 /// The state as accounting shows it: "CANCELLED by 1000", "OUT_OF_MEMORY".
 std::string AccountState(const AccountRow& row, const Scene& scene);
 /// All names that --format accepts, four per line.

@@ -29,27 +29,8 @@ void AddTres(const wire::JobView& job, std::int64_t gpus, JsonWriter& json) {
   json.EndArray();
 }
 
-void AddExit(std::string_view key, const AccountRow& row, JsonWriter& json) {
-  JsonFields out(json);
-  const std::int64_t signal = row.job.signal.value_or(0);
-  json.Key(key);
-  json.BeginObject();
-  out.Text("status", !IsFinal(row.job)                    ? "PENDING"
-                     : signal != 0                        ? "SIGNALED"
-                     : row.job.exit_code.value_or(0) == 0 ? "SUCCESS"
-                                                          : "ERROR");
-  out.Number("return_code", signal != 0 ? 0 : row.job.exit_code.value_or(0));
-  if (signal != 0) {
-    json.Key("signal");
-    json.BeginObject();
-    out.Number("signal_id", signal);
-    json.EndObject();
-  }
-  json.EndObject();
-}
-
-void AddTime(const AccountRow& row, const Scene& scene, JsonWriter& json) {
-  JsonFields out(json);
+void AddTime(const AccountRow& row, const Scene& scene, JsonSchema schema, JsonWriter& json) {
+  JsonFields out(json, schema);
   const wire::JobView& job = row.job;
   const auto seconds = [](std::optional<double> time) { return static_cast<std::int64_t>(time.value_or(0)); };
   json.Key("time");
@@ -60,7 +41,7 @@ void AddTime(const AccountRow& row, const Scene& scene, JsonWriter& json) {
   out.Number("start", seconds(job.start_time));
   out.Number("end", seconds(job.end_time));
   out.Number("suspended", 0);
-  out.Number("limit", static_cast<std::int64_t>(std::ceil(job.request.time_limit_s / 60)));
+  out.SetNumber("limit", static_cast<std::int64_t>(std::ceil(job.request.time_limit_s / 60)));
   json.Key("total");
   json.BeginObject();
   out.Number("seconds", row.is_step() && !row.is_step_measured ? 0 : static_cast<std::int64_t>(row.cpu_time_s));
@@ -69,18 +50,18 @@ void AddTime(const AccountRow& row, const Scene& scene, JsonWriter& json) {
   json.EndObject();
 }
 
-void AddState(const AccountRow& row, const Scene& scene, JsonWriter& json) {
-  JsonFields out(json);
+void AddState(const AccountRow& row, const Scene& scene, JsonSchema schema, JsonWriter& json) {
+  JsonFields out(json, schema);
   // In JSON, the user who cancelled is a separate field, not part of the state.
   const std::string state = AccountState(row, scene);
   json.Key("state");
   json.BeginObject();
-  out.Text("current", state.substr(0, state.find(' ')));
+  out.Words("current", state.substr(0, state.find(' ')));
   out.Text("reason", ReasonCode(row.job));
   json.EndObject();
 }
 
-void AddStep(const AccountRow& row, const Scene& scene, JsonWriter& json) {
+void AddStep(const AccountRow& row, const Scene& scene, JsonSchema schema, JsonWriter& json) {
   JsonFields out(json);
   json.BeginObject();
   json.Key("step");
@@ -88,9 +69,9 @@ void AddStep(const AccountRow& row, const Scene& scene, JsonWriter& json) {
   out.Text("id", ToString(row.job.id) + "." + row.step);
   out.Text("name", row.job.name);
   json.EndObject();
-  AddState(row, scene, json);
-  AddExit("exit_code", row, json);
-  AddTime(row, scene, json);
+  AddState(row, scene, schema, json);
+  AddExit("exit_code", row.job, schema, json);
+  AddTime(row, scene, schema, json);
   json.Key("nodes");
   json.BeginObject();
   out.Number("count", NodeCountOf(row.job));
@@ -108,8 +89,9 @@ void AddStep(const AccountRow& row, const Scene& scene, JsonWriter& json) {
   json.EndObject();
 }
 
-void AddJob(const AccountRow& row, std::span<const AccountRow> steps, const Scene& scene, JsonWriter& json) {
-  JsonFields out(json);
+void AddJob(const AccountRow& row, std::span<const AccountRow> steps, const Scene& scene, JsonSchema schema,
+            JsonWriter& json) {
+  JsonFields out(json, schema);
   const wire::JobView& job = row.job;
   json.BeginObject();
   out.Number("job_id", static_cast<std::int64_t>(job.id.value()));
@@ -122,7 +104,7 @@ void AddJob(const AccountRow& row, std::span<const AccountRow> steps, const Scen
   out.Text("qos", job.qos);
   out.Text("nodes", HostListOf(job, scene, "None assigned"));
   out.Number("allocation_nodes", job.start_time ? NodeCountOf(job) : 0);
-  out.Number("priority", job.priority);
+  out.SetNumber("priority", job.priority);
   out.Number("restart_cnt", job.restarts);
   out.Text("constraints", LabelOf(row.labels, "constraint", ""));
   out.Text("working_directory", row.directory);
@@ -138,17 +120,17 @@ void AddJob(const AccountRow& row, std::span<const AccountRow> steps, const Scen
   json.Key("array");
   json.BeginObject();
   out.Number("job_id", static_cast<std::int64_t>(job.array_id.value_or(JobId(0)).value()));
-  json.Key("task_id");
-  if (job.array_index) {
-    json.Int(*job.array_index);
+  if (job.array_index || schema == JsonSchema::k40) {
+    out.SetNumber("task_id", job.array_index);
   } else {
+    json.Key("task_id");
     json.Null();
   }
   out.Text("task", job.array_indices);
   json.EndObject();
-  AddState(row, scene, json);
-  AddExit("exit_code", row, json);
-  AddTime(row, scene, json);
+  AddState(row, scene, schema, json);
+  AddExit("exit_code", row.job, schema, json);
+  AddTime(row, scene, schema, json);
   json.Key("required");
   json.BeginObject();
   out.Number("CPUs", CpusOf(job));
@@ -165,39 +147,39 @@ void AddJob(const AccountRow& row, std::span<const AccountRow> steps, const Scen
   json.EndObject();
   json.Key("steps");
   json.BeginArray();
-  for (const AccountRow& step : steps) AddStep(step, scene, json);
+  for (const AccountRow& step : steps) AddStep(step, scene, schema, json);
   json.EndArray();
   json.EndObject();
 }
 
 }  // namespace
 
-std::string AccountsJson(const std::vector<AccountRow>& rows, const Scene& scene) {
+std::string AccountsJson(const std::vector<AccountRow>& rows, const Scene& scene, JsonSchema schema) {
   std::string out;
   JsonWriter json(out);
   json.BeginObject();
-  AddMeta(json, "sacct");
+  AddMeta(json, "sacct", schema);
   json.Key("jobs");
   json.BeginArray();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].is_step()) continue;
     std::size_t end = i + 1;
     while (end < rows.size() && rows[end].is_step()) ++end;
-    AddJob(rows[i], std::span(rows).subspan(i + 1, end - i - 1), scene, json);
+    AddJob(rows[i], std::span(rows).subspan(i + 1, end - i - 1), scene, schema, json);
   }
   json.EndArray();
   json.EndObject();
   return out + "\n";
 }
 
-std::string StepsJson(const std::vector<AccountRow>& steps, const Scene& scene) {
+std::string StepsJson(const std::vector<AccountRow>& steps, const Scene& scene, JsonSchema schema) {
   std::string out;
   JsonWriter json(out);
   json.BeginObject();
-  AddMeta(json, "scontrol");
+  AddMeta(json, "scontrol", schema);
   json.Key("steps");
   json.BeginArray();
-  for (const AccountRow& step : steps) AddStep(step, scene, json);
+  for (const AccountRow& step : steps) AddStep(step, scene, schema, json);
   json.EndArray();
   json.EndObject();
   return out + "\n";

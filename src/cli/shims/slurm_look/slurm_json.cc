@@ -1,30 +1,86 @@
 #include "cli/shims/slurm_look/slurm_json.h"
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/text.h"
 #include "cli/client/command.h"
+#include "cli/shims/slurm_look/slurm_view.h"
+#include "dialect/slurm/slurm_environment.h"
 
 namespace divvy::cli::slurm {
 
-void AddMeta(JsonWriter& json, std::string_view command) {
+namespace {
+
+constexpr std::string_view kOlder = "v0.0.38", kNewer = "v0.0.40";
+
+}  // namespace
+
+void JsonFields::SetNumber(std::string_view key, std::optional<std::int64_t> value) {
+  if (schema_ == JsonSchema::k38) return Number(key, value.value_or(0));
+  json_.Key(key);
+  json_.BeginObject();
+  Bool("set", value.has_value());
+  Bool("infinite", false);
+  Number("number", value.value_or(0));
+  json_.EndObject();
+}
+
+void JsonFields::Words(std::string_view key, std::string_view value) {
+  if (schema_ == JsonSchema::k38) return Text(key, value);
+  json_.Key(key);
+  json_.BeginArray();
+  json_.String(value);
+  json_.EndArray();
+}
+
+void AddExit(std::string_view key, const wire::JobView& job, JsonSchema schema, JsonWriter& json) {
+  JsonFields out(json, schema);
+  const std::int64_t signal = job.signal.value_or(0);
+  json.Key(key);
+  json.BeginObject();
+  out.Words("status", !IsFinal(job)                    ? "PENDING"
+                      : signal != 0                    ? "SIGNALED"
+                      : job.exit_code.value_or(0) == 0 ? "SUCCESS"
+                                                       : "ERROR");
+  out.SetNumber("return_code", signal != 0 ? 0 : job.exit_code.value_or(0));
+  if (signal != 0 || schema == JsonSchema::k40) {
+    json.Key("signal");
+    json.BeginObject();
+    if (schema == JsonSchema::k38) out.Number("signal_id", signal);
+    else out.SetNumber("id", signal != 0 ? std::optional(signal) : std::nullopt);
+    json.EndObject();
+  }
+  json.EndObject();
+}
+
+void AddMeta(JsonWriter& json, std::string_view command, JsonSchema schema) {
   JsonFields fields(json);
+  const bool is_newer = schema == JsonSchema::k40;
   json.Key("meta");
   json.BeginObject();
   json.Key("plugin");
   json.BeginObject();
-  fields.Text("type", "openapi/v0.0.38");
+  fields.Text("type", "openapi/" + std::string(is_newer ? kNewer : kOlder));
   fields.Text("name", "divvy, as " + std::string(command));
+  if (is_newer) fields.Text("data_parser", "data_parser/" + std::string(kNewer));
   json.EndObject();
-  json.Key("Slurm");
+  json.Key(is_newer ? "slurm" : "Slurm");
   json.BeginObject();
   json.Key("version");
   json.BeginObject();
-  fields.Number("major", 22);
-  fields.Number("minor", 5);
-  fields.Number("micro", 0);
+  if (is_newer) {
+    fields.Text("major", "23");
+    fields.Text("minor", "11");
+    fields.Text("micro", "0");
+  } else {
+    fields.Number("major", 22);
+    fields.Number("minor", 5);
+    fields.Number("micro", 0);
+  }
   json.EndObject();
-  fields.Text("release", "22.05");
+  fields.Text("release", is_newer ? "23.11" : "22.05");
+  if (is_newer) fields.Text("cluster", dialect::kSlurmCluster);
   json.EndObject();
   json.EndObject();
   json.Key("errors");
@@ -33,8 +89,6 @@ void AddMeta(JsonWriter& json, std::string_view command) {
 }
 
 namespace {
-
-constexpr std::string_view kParser = "v0.0.38";
 
 /// True for text that YAML would take for another type or for its own syntax.
 bool NeedsQuotes(std::string_view text) {
@@ -90,22 +144,29 @@ void PrintAnswer(const std::string& json, const AnswerForm& form) {
 }
 
 int PrintParsers() {
-  return std::printf("Possible data_parser plugins:\ndata_parser/%s\n", std::string(kParser).c_str()) < 0 ? 1 : 0;
+  return std::printf("Possible data_parser plugins:\ndata_parser/%s\ndata_parser/%s\n", std::string(kNewer).c_str(),
+                     std::string(kOlder).c_str()) < 0
+             ? 1
+             : 0;
 }
 
 void AddAnswerForms(std::vector<dialect::Option>& options, AnswerForm& form) {
   const auto add = [&](std::string_view name, std::string_view help, bool& flag) {
     options.push_back({.name = name,
                        .takes = dialect::Takes::kOptionalValue,
-                       .value_name = "v0.0.38|list",
+                       .value_name = "v0.0.38|v0.0.40|list",
                        .help = help,
                        .apply = [&form, &flag, name](std::string_view value) -> Status {
                          flag = true;
-                         const std::string_view parser = value.substr(0, value.find('+'));
+                         std::string_view parser = value.substr(0, value.find('+'));
+                         const char* usual = std::getenv("DIVVY_SLURM_JSON");
+                         if (parser.empty() && usual != nullptr) parser = usual;
                          if (parser == "list") form.lists_parsers = true;
-                         else if (!parser.empty() && parser != kParser)
-                           Note("--" + std::string(name) + "=" + std::string(value) + ": the fields are those of " +
-                                std::string(kParser) + ", plain numbers and words");
+                         else if (parser == kNewer) form.schema = JsonSchema::k40;
+                         else if (!parser.empty() && parser != kOlder)
+                           Note("--" + std::string(name) + "=" + std::string(parser) + ": the fields are those of " +
+                                std::string(kOlder) + ", plain numbers and words; " + std::string(kNewer) +
+                                " has objects and lists");
                          return {};
                        },
                        .aliases = {}});

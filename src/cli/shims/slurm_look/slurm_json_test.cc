@@ -32,6 +32,7 @@ TEST(SlurmJson, AcceptsEveryReleaseNameAndListShowsTheParsers) {
   AddAnswerForms(options, form);
   ASSERT_TRUE(dialect::ParseOptions(options, std::vector<std::string>{"--json=v0.0.40"}));
   EXPECT_TRUE(form.is_json && !form.is_yaml && !form.lists_parsers);
+  EXPECT_EQ(form.schema, JsonSchema::k40);
   ASSERT_TRUE(dialect::ParseOptions(options, std::vector<std::string>{"--yaml", "--json=list"}));
   EXPECT_TRUE(form.is_yaml && form.lists_parsers);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/shims/slurm_look/slurm_json.h"
 #include "cli/shims/slurm_look/slurm_queue_fields.h"
 
 namespace divvy::cli::slurm {
@@ -29,7 +30,7 @@ bool QueueNeedsDetail(const QueueFormat& format);
 /// The header and one line per row, in the given order unless format.sort is set.
 Result<std::string> FormatQueue(std::vector<QueueRow> rows, const QueueFormat& format, const Scene& scene);
 
-/// {"jobs": [...]} with those fields of Slurm 22.05's REST interface (v0.0.38) that exist here. Rows must have details.
-std::string QueueJson(const std::vector<QueueRow>& rows, const Scene& scene);
+/// {"jobs": [...]} with those fields of Slurm's REST interface that exist here. Rows must have details.
+std::string QueueJson(const std::vector<QueueRow>& rows, const Scene& scene, JsonSchema schema);
 
 }  // namespace divvy::cli::slurm

@@ -22,7 +22,7 @@ void AddDetail(const wire::JobDetail& job, JsonFields& out) {
   out.Text("standard_error", job.error.empty() ? job.output : job.error);
   out.Text("standard_input", "/dev/null");
   out.Bool("batch_flag", !job.is_foreground);
-  out.Number("cpus_per_task", ParseInteger(LabelOf(job, "cpus-per-task", "1")).value_or(1));
+  out.SetNumber("cpus_per_task", ParseInteger(LabelOf(job, "cpus-per-task", "1")).value_or(1));
   out.Number("nice", ParseInteger(LabelOf(job, "nice", "0")).value_or(0));
   out.Bool("requeue", LabelOf(job, "requeue", "0") == "1");
   out.Text("resv_name", LabelOf(job, "reservation", ""));
@@ -43,30 +43,33 @@ void AddGpuDetail(const wire::JobView& job, JsonWriter& json) {
   json.EndArray();
 }
 
-void AddJob(const QueueRow& row, const Scene& scene, JsonWriter& json) {
+void AddJob(const QueueRow& row, const Scene& scene, JsonSchema schema, JsonWriter& json) {
   const wire::JobView& job = row.job;
-  JsonFields out(json);
+  JsonFields out(json, schema);
+  const bool is_newer = schema == JsonSchema::k40;
   json.BeginObject();
   out.Number("job_id", static_cast<std::int64_t>(job.id.value()));
   const auto component = ComponentNumber(job);
-  out.Number("het_job_id", component ? static_cast<std::int64_t>(job.id.value() - *component) : 0);
+  out.SetNumber("het_job_id", component ? static_cast<std::int64_t>(job.id.value() - *component) : 0);
   out.Text("het_job_id_set", component ? ComponentIds(job, row.components) : "");
-  out.Number("het_job_offset", component ? static_cast<std::int64_t>(*component) : 0);
-  out.Number("array_job_id", static_cast<std::int64_t>(job.array_id.value_or(JobId(0)).value()));
-  json.Key("array_task_id");
-  if (job.array_index) {
-    json.Int(*job.array_index);
+  out.SetNumber("het_job_offset", component ? static_cast<std::int64_t>(*component) : 0);
+  out.SetNumber("array_job_id", static_cast<std::int64_t>(job.array_id.value_or(JobId(0)).value()));
+  if (job.array_index || is_newer) {
+    out.SetNumber("array_task_id", job.array_index);
   } else {
+    json.Key("array_task_id");
     json.Null();
   }
   out.Text("array_task_string", job.array_indices);
-  out.Number("array_max_tasks", job.array_at_once);
+  out.SetNumber("array_max_tasks", job.array_at_once);
   out.Text("cluster", dialect::kSlurmCluster);
   out.Text("name", job.name);
   out.Text("user_name", job.user);
   out.Number("user_id", scene.uid_of(job.user));
-  out.Number("group_id", scene.group_of(job.user).second);
-  out.Text("job_state", StateName(job));
+  const auto [group, group_id] = scene.group_of(job.user);
+  out.Number("group_id", group_id);
+  out.Text("group_name", group);
+  out.Words("job_state", StateName(job));
   out.Text("state_reason", ReasonCode(job));
   out.Text("state_description", job.reason);
   out.Text("partition", Partition(job));
@@ -77,23 +80,28 @@ void AddJob(const QueueRow& row, const Scene& scene, JsonWriter& json) {
   out.Text("features", features == "(null)" ? "" : features);
   out.Text("nodes", HostListOf(job, scene));
   out.Text("batch_host", BatchHostOf(job, scene));
-  out.Number("node_count", NodeCountOf(job));
-  out.Number("cpus", CpusOf(job));
-  out.Number("tasks", job.request.tasks);
-  out.Number("memory_per_node", job.request.memory_bytes >> 20);
+  out.SetNumber("node_count", NodeCountOf(job));
+  out.SetNumber("cpus", CpusOf(job));
+  out.SetNumber("tasks", job.request.tasks);
+  out.SetNumber("memory_per_node", job.request.memory_bytes >> 20);
+  out.SetNumber("memory_per_cpu", std::nullopt);
+  out.SetNumber("threads_per_core", 1);
   out.Text("tres_req_str", Tres(job, GpusAskedBy(job)));
   out.Text("tres_alloc_str", job.start_time ? Tres(job, GpusOf(job)) : "");
   out.Text("tres_per_node", job.request.gpus > 0 ? TresPerNode(job) : "");
   AddGpuDetail(job, json);
-  out.Number("priority", job.priority);
+  out.SetNumber("priority", job.priority);
   out.Bool("hold", job.state == "held");
   out.Text("dependency", DependencyText(row));
-  out.Number("time_limit", static_cast<std::int64_t>(std::ceil(job.request.time_limit_s / 60)));
-  out.Number("submit_time", Seconds(job.submit_time));
-  out.Number("eligible_time", Seconds(job.eligible_time));
-  out.Number("start_time", Seconds(StartOf(row)));
-  out.Number("end_time", Seconds(EndOf(row)));
-  out.Number("exit_code", job.exit_code.value_or(0));
+  out.SetNumber("time_limit", static_cast<std::int64_t>(std::ceil(job.request.time_limit_s / 60)));
+  out.SetNumber("submit_time", Seconds(job.submit_time));
+  out.SetNumber("eligible_time", Seconds(job.eligible_time));
+  out.SetNumber("start_time", Seconds(StartOf(row)));
+  out.SetNumber("end_time", Seconds(EndOf(row)));
+  for (const std::string_view key : {"exit_code", "derived_exit_code"}) {
+    if (is_newer) AddExit(key, job, schema, json);
+    else out.Number(key, job.exit_code.value_or(0));
+  }
   out.Number("restart_cnt", job.restarts);
   if (row.detail != nullptr) AddDetail(*row.detail, out);
   json.EndObject();
@@ -101,14 +109,14 @@ void AddJob(const QueueRow& row, const Scene& scene, JsonWriter& json) {
 
 }  // namespace
 
-std::string QueueJson(const std::vector<QueueRow>& rows, const Scene& scene) {
+std::string QueueJson(const std::vector<QueueRow>& rows, const Scene& scene, JsonSchema schema) {
   std::string out;
   JsonWriter json(out);
   json.BeginObject();
-  AddMeta(json, "squeue");
+  AddMeta(json, "squeue", schema);
   json.Key("jobs");
   json.BeginArray();
-  for (const QueueRow& row : rows) AddJob(row, scene, json);
+  for (const QueueRow& row : rows) AddJob(row, scene, schema, json);
   json.EndArray();
   json.EndObject();
   return out + "\n";
