@@ -23,20 +23,23 @@ struct FakeHost final : RunHost {
   void Confirm(JobId, std::uint32_t) override {}
   bool IsPending(JobId, std::uint32_t) const override { return false; }
   void RepeatLost() override {}
-  Result<std::vector<RunRecord>> Scan() const override { return std::vector<RunRecord>{}; }
+  Result<std::vector<RunRecord>> Scan() const override { return on_disk; }
   Result<RunRecord> Read(JobId) const override { return NotFound("there is no record"); }
   RunState StateOf(const RunRecord&) const override { return RunState::kWatched; }
   Result<RunRecord> AwaitProcess(RunRecord record) const override { return record; }
   void RemoveRecord(const RunRecord&) override {}
   RunDescription Describe(const RunRecord&) const override { return {}; }
   std::string KeptStepsOf(const RunRecord&) const override { return ""; }
-  void Stop(const RunRecord&, int, Duration) override { done.emplace_back("stop"); }
+  void Stop(const RunRecord& record, int, Duration) override {
+    done.emplace_back("stop");
+    stopped = record.supervisor.pid;
+  }
   void Signal(const RunRecord&, int, SignalReach) override {}
   void Pause(const RunRecord&) override { done.emplace_back("pause"); }
   void Continue(const RunRecord&) override { done.emplace_back("continue"); }
   void SetTimeLimit(const RunRecord&, Duration) override {}
   void Go(const RunRecord&) override {}
-  bool Ping(const RunRecord&) override { return true; }
+  bool Ping(const RunRecord& record) override { return on_disk.empty() || record.control == on_disk[0].control; }
   bool Adopt(const RunRecord&) override { return true; }
   void DropAdopted(JobId) override {}
   int SignalAdopted(const RunRecord&, int, SignalReach) override { return 1; }
@@ -53,6 +56,8 @@ struct FakeHost final : RunHost {
   void Note(const std::string&) const override {}
 
   std::vector<std::string> done;
+  std::vector<RunRecord> on_disk;
+  std::int64_t stopped = 0;  // The supervisor that was told last to stop its run.
 };
 
 struct FakeController final : NodeReportPort {
@@ -85,13 +90,14 @@ class DisplacedRuns : public testing::Test {
     host_.done.clear();
   }
   /// The supervisor with this pid reports the run.
-  void Report(std::int64_t pid) {
+  void Report(std::int64_t pid) { driver_.OnReport(NodeDriver::Report::kAlive, RecordOf(pid)); }
+  static RunRecord RecordOf(std::int64_t pid) {
     RunRecord record;
     record.job = JobId(7);
     record.attempt = 1;
     record.supervisor.pid = pid;
-    record.control = "@0001f";
-    driver_.OnReport(NodeDriver::Report::kAlive, record);
+    record.control = "@" + std::to_string(pid);
+    return record;
   }
   Done After(const NodeCommand& command) {
     driver_.Execute(command, nullptr);
@@ -105,6 +111,17 @@ class DisplacedRuns : public testing::Test {
   FakeController controller_;
   NodeDriver driver_{{}, host_};
 };
+
+using Supervisors = DisplacedRuns;
+
+TEST_F(Supervisors, ALateReportOfAPredecessorIsCorrectedByTheRunRecord) {
+  host_.on_disk = {RecordOf(200)};
+  Report(200);
+  Report(100);
+  driver_.CheckSupervisors();
+  driver_.Execute(StopCommand{JobId(7), 0, Duration(0), ""}, nullptr);
+  EXPECT_EQ(host_.stopped, 200);
+}
 
 TEST_F(DisplacedRuns, AreStoppedUntilTheyReturn) {
   EXPECT_EQ(After(Displace(true)), Done{"pause"});

@@ -142,8 +142,14 @@ void NodeDriver::CheckSupervisors() {
     const std::uint32_t attempt = run->second.record.attempt;
     if (record.attempt != attempt && record.attempt != 0) continue;
     switch (host_.StateOf(record)) {
-      case RunState::kWatched:
-        break;  // It is about to end; its report will arrive.
+      case RunState::kWatched: {
+        // A report of a supervisor that was killed may have arrived after that of its guard. Otherwise the run is about
+        // to end, and its report will arrive.
+        const bool is_another = record.supervisor != run->second.record.supervisor;
+        if (is_another && record.attempt == attempt && IsListening(record) && !record.exit)
+          OnReport(Report::kAlive, record);
+        break;
+      }
       case RunState::kEnded:
         run->second.record = record;
         OnEnded(record);
