@@ -115,6 +115,13 @@ Duration TimeSharer::LostBy(const JobRecord& record, Time now) const {
   return state == nullptr ? Duration(0) : ViewOf(record, *state, now).lost;
 }
 
+Duration TimeSharer::LimitExtensionOf(const JobRecord& record) const {
+  const auto at = members_.find(record.id);
+  const bool is_extended =
+      at != members_.end() && at->second.attempt == record.attempt && at->second.limit == record.time_limit;
+  return is_extended ? at->second.extended : Duration(0);
+}
+
 Time TimeSharer::ReturnsBy(const JobRecord& record, Time now) const {
   const Displacement* state = Find(record);
   const bool is_owed = state != nullptr && state->is_displaced() && state->set_aside == SetAside::kNo;
@@ -260,9 +267,9 @@ void TimeSharer::ForgetEnded() {
     const auto live = jobs_.live().find(at->first);
     const bool is_there = live != jobs_.live().end() && Find(live->second) != nullptr;
     // The next run has the limit that was asked for.
-    const Duration extended = at->second.in_limit;
     const bool is_again = live != jobs_.live().end() && IsWaiting(live->second.state);
-    if (is_again && extended > Duration(0) && live->second.time_limit > extended) {
+    const Duration extended = is_again ? LimitExtensionOf(live->second) : Duration(0);
+    if (extended > Duration(0)) {
       live->second.time_limit -= extended;
       effects_.Persist(live->second);
       feed_.Put(live->second);
@@ -659,7 +666,8 @@ void TimeSharer::ExtendLimit(JobRecord& record, Displacement& state, Time now) {
   const Duration lost = ViewOf(record, state, now).lost;
   const Duration more = lost - std::exchange(state.in_limit, lost);
   if (record.time_limit <= Duration(0)) return;
-  record.time_limit += more;
+  state.extended = more + LimitExtensionOf(record);
+  state.limit = record.time_limit += more;
   scheduler_.SetKnownEnd(record.id, Deadline(record));
   effects_.Send(record, TimeLimitCommand{record.id, Deadline(record), ""});
 }

@@ -271,6 +271,7 @@ void ChaosClients::Steer(DaemonLife& daemon, JobId id) {
       break;
     case 1:
     case 2:
+      if (leaves_gpus_alone_) break;
       is_done = controller.Pause(id, caller, daemon.Now()).has_value();
       if (is_done) parts_.trace.Note("paused: job", id);
       break;
@@ -311,7 +312,7 @@ void ChaosClients::Act(DaemonLife& daemon) {
     case 8:
       return Happens(30) ? SetGroupLimit(daemon, parts_.random.Below(kGroups), Draw(4)) : Change(daemon, id);
     case 9:
-      if (!Happens(20)) return Change(daemon, DrawActive(daemon.controller()));
+      if (leaves_gpus_alone_ || !Happens(20)) return Change(daemon, DrawActive(daemon.controller()));
       return Restrict(daemon, GpuSet::FromBits(parts_.random.Below(std::uint64_t{1} << parts_.machine.gpus())));
     default:
       return Steer(daemon, DrawActive(daemon.controller()));
