@@ -94,6 +94,7 @@ void TimeSharer::Restore(const JobRecord& record) {
     Keep(record, at->second);
   }
   Displacement& state = at->second;
+  if (state.limit == kAnyLimit) state.limit = record.time_limit;
   if (HasLeftItsGpus(record)) state.presence = Presence::kAway;
   else if (state.presence == Presence::kAway) state.presence = Presence::kReturning;
   if (state.presence == Presence::kHere) return;
@@ -117,9 +118,10 @@ Duration TimeSharer::LostBy(const JobRecord& record, Time now) const {
 
 Duration TimeSharer::LimitExtensionOf(const JobRecord& record) const {
   const auto at = members_.find(record.id);
-  const bool is_extended =
-      at != members_.end() && at->second.attempt == record.attempt && at->second.limit == record.time_limit;
-  return is_extended ? at->second.extended : Duration(0);
+  if (at == members_.end() || at->second.attempt != record.attempt) return Duration(0);
+  const Displacement& state = at->second;
+  const bool is_extended = state.limit == record.time_limit || state.limit == kAnyLimit;
+  return is_extended && state.extended < record.time_limit ? state.extended : Duration(0);
 }
 
 Time TimeSharer::ReturnsBy(const JobRecord& record, Time now) const {
@@ -663,8 +665,9 @@ void TimeSharer::StartLeaving(JobRecord& record, Displacement& state, const std:
 
 // The time that the job has lost so far does not count.
 void TimeSharer::ExtendLimit(JobRecord& record, Displacement& state, Time now) {
-  const Duration lost = ViewOf(record, state, now).lost;
-  const Duration more = lost - std::exchange(state.in_limit, lost);
+  // After the clock was set back, the job seems to have lost less than before.
+  const Duration more = std::max(ViewOf(record, state, now).lost - state.in_limit, Duration(0));
+  state.in_limit += more;
   if (record.time_limit <= Duration(0)) return;
   state.extended = more + LimitExtensionOf(record);
   state.limit = record.time_limit += more;

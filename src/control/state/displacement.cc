@@ -43,7 +43,9 @@ std::optional<Displacement> DisplacementOfRow(std::string_view text) {
     if (!number) return std::nullopt;
     numbers.push_back(*number);
   }
-  if (numbers.size() >= 10 && numbers.size() < 14) numbers.resize(14);  // A row of an earlier release.
+  // A row of an earlier release.
+  const bool is_earlier = numbers.size() >= 10 && numbers.size() < 14;
+  if (is_earlier) numbers.resize(14);
   if (numbers.size() != 14 || numbers[1] < 0 || numbers[1] > static_cast<std::int64_t>(Presence::kReturning) ||
       numbers[10] < 0 || numbers[10] > static_cast<std::int64_t>(SetAside::kPromoted))
     return std::nullopt;
@@ -60,8 +62,8 @@ std::optional<Displacement> DisplacementOfRow(std::string_view text) {
   one.in_limit = Duration(numbers[9]);
   one.set_aside = static_cast<SetAside>(numbers[10]);
   one.lost_aside = Duration(numbers[11]);
-  one.extended = Duration(numbers[12]);
-  one.limit = Duration(numbers[13]);
+  one.extended = is_earlier ? one.in_limit : Duration(numbers[12]);
+  one.limit = is_earlier ? kAnyLimit : Duration(numbers[13]);
   return one;
 }
 

@@ -27,6 +27,9 @@ enum class SetAside {
   kPromoted,       // It returns when GPUs of its node are idle.
 };
 
+/// Displacement::limit of a row of an earlier release, which does not say whether the user has set the limit since.
+inline constexpr Duration kAnyLimit{-1};
+
 /// The record has its GPUs unless the presence is kAway.
 struct Displacement {
   std::uint32_t attempt = 0;  // The run that it belongs to.

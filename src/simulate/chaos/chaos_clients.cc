@@ -242,7 +242,9 @@ void ChaosClients::Change(DaemonLife& daemon, JobId id) {
     for (Fact& fact : facts) fact.value = *changes.priority;
   } else if (Happens(60)) {
     changes.time_limit = Seconds(Draw(4) == 0 ? 0 : 1 + Draw(600));
-    facts = FactsOfAll(controller, FactKind::kTimeLimit, id, [](const JobRecord& r) { return r.time_limit.count(); });
+    facts = FactsOfAll(controller, FactKind::kTimeLimit, id, [&](const JobRecord& r) {
+      return (r.time_limit - controller.time_sharer().LimitExtensionOf(r)).count();
+    });
     for (Fact& fact : facts) fact.value = changes.time_limit->count();
   } else if (Happens(40)) {
     changes.name = "n" + std::to_string(Draw(4));
@@ -298,6 +300,7 @@ void ChaosClients::Act(DaemonLife& daemon) {
   switch (Draw(has_room ? 14 : 12)) {
     case 0:
     case 1:
+      if (cancels_less_ && !Happens(20)) return;
       return Cancel(daemon, id, DrawCaller());
     case 2:
       return SetHeld(daemon, id, Happens(60), DrawCaller());

@@ -1,5 +1,5 @@
-// The modelled keeper of a node: it parks runs with whole GPUs and lets them return (docs/time-sharing.md). Its record is
-// on disk, so it outlives the keeper and the daemon.
+// The modelled keeper of a node: it parks runs with whole GPUs and lets them return (docs/time-sharing.md). Its record
+// is on disk, so it outlives the keeper and the daemon.
 #include <algorithm>
 
 #include "simulate/chaos/chaos_machine.h"
@@ -15,8 +15,8 @@ Bytes ContentOf(const ChaosTenant& tenant, Bytes gpu_memory) {
 
 Time ChaosMachine::DrawCopied() {
   const bool is_late = parking_faults_.has_delays && !is_calm_ && random_.Below(10) == 0;
-  return clock_.true_time +
-         (is_late ? std::chrono::seconds(random_.Below(3600)) : Duration(std::chrono::milliseconds(random_.Below(9000))));
+  return clock_.true_time + (is_late ? std::chrono::seconds(random_.Below(3600))
+                                     : Duration(std::chrono::milliseconds(random_.Below(9000))));
 }
 
 // The controller promises that no other run has these GPUs any more, so the keeper has nothing to wait for.

@@ -222,7 +222,7 @@ Exit ChaosMachine::DrawExit() {
 }
 
 Duration ChaosMachine::DrawRunTime() {
-  const std::uint64_t draw = random_.Below(20);
+  const std::uint64_t draw = has_long_runs_ ? random_.Below(14) + 6 : random_.Below(20);
   if (draw < 8) return std::chrono::milliseconds(random_.Below(50));
   if (draw < 16) return std::chrono::milliseconds(random_.Below(30'000));
   if (draw < 19 || is_calm_) return std::chrono::seconds(random_.Below(3600));

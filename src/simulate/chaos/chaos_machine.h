@@ -214,7 +214,9 @@ class ChaosMachine {
   void SetForeign(GpuIndex gpu, bool is_there);
   void CalmDown();  // Stops GPU faults and failing launches. Every process ends within one hour.
 
+  /// For a world with time-sharing. Many jobs then run for long, so that there are jobs to park.
   void SetParking(Bytes host_memory, const ParkingFaults& faults) {
+    has_long_runs_ = true;
     host_memory_ = host_memory;
     parking_faults_ = faults;
   }
@@ -228,8 +230,8 @@ class ChaosMachine {
   /// attempt.
   const std::map<std::pair<JobId, std::uint32_t>, Tree>& trees() const { return trees_; }
   bool is_empty() const {
-    return trees_.empty() && launches_.empty() && reports_.empty() && commands_.empty() &&
-           presences_.empty() && displacements_.empty();
+    return trees_.empty() && launches_.empty() && reports_.empty() && commands_.empty() && presences_.empty() &&
+           displacements_.empty();
   }
   std::string DescribeTrees() const;
 
@@ -290,6 +292,7 @@ class ChaosMachine {
   bool is_calm_ = false;
   Bytes host_memory_ = Bytes(std::int64_t{512} << 30);
   ParkingFaults parking_faults_;
+  bool has_long_runs_ = false;
 };
 
 }  // namespace divvy::simulate

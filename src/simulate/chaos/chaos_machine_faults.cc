@@ -183,9 +183,10 @@ void ChaosMachine::CalmDown() {
   for (auto& [key, tree] : trees_) {
     if (!tree.tenant) continue;
     if (tree.tenant->copied_at != kNever) tree.tenant->copied_at = std::min(tree.tenant->copied_at, DrawCopied());
-    tree.tenant->can_park = true;
+    tree.tenant->parked_at = clock_.true_time;  // How long it was parked before does not lengthen its run any more.
+    if (std::exchange(tree.tenant->can_park, true)) continue;
     tree.tenant->why.clear();
-    if (has_daemon_) SayPresence(tree);
+    SayPresence(tree);
   }
   for (Gpu& gpu : gpus_) {
     gpu.is_faulty = false;

@@ -128,8 +128,9 @@ INSTANTIATE_TEST_SUITE_P(
         Omitted{"IgnoresReboots", ChaosMutation::kIgnoresReboots},
         Omitted{"TrustsTheDead", ChaosMutation::kTrustsTheDead},
         Omitted{"SparesAdopted", ChaosMutation::kSparesAdopted}, Omitted{"KeepsRecords", ChaosMutation::kKeepsRecords},
-        Omitted{"HidesFoundRuns", ChaosMutation::kHidesFoundRuns},
-        Omitted{"ParksEarly", ChaosMutation::kParksEarly}, Omitted{"KeepsStopped", ChaosMutation::kKeepsStopped},
+        Omitted{"HidesFoundRuns", ChaosMutation::kHidesFoundRuns}, Omitted{"ParksEarly", ChaosMutation::kParksEarly},
+        Omitted{"DropsReturns", ChaosMutation::kDropsReturns}, Omitted{"HidesPresence", ChaosMutation::kHidesPresence},
+        Omitted{"KeepsStopped", ChaosMutation::kKeepsStopped},
         Omitted{"OverstatesMemory", ChaosMutation::kOverstatesMemory}),
     NameOf);
 

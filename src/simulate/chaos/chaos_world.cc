@@ -45,10 +45,14 @@ void ChaosWorld::SwitchOnTimeSharing(Random random) {
   ParkingFaults faults;
   faults.has_failures = !temper_.is_gentle && random.Below(2) == 0;
   faults.has_delays = !temper_.is_gentle && random.Below(3) == 0;
-  const auto half_gpus = static_cast<std::int64_t>(1 + random.Below(2 * static_cast<std::uint64_t>(machine_.gpus())));
+  // The host memory is for the content of as many half GPUs. Mostly there is room to park several jobs.
+  const auto gpus = static_cast<std::uint64_t>(machine_.gpus());
+  const auto half_gpus =
+      static_cast<std::int64_t>(random.Below(3) == 0 ? 1 + random.Below(2 * gpus) : 4 + random.Below(4 * gpus));
   machine_.SetParking(Bytes(half_gpus * machine_.gpu_memory().count() / 2), faults);
+  clients_.CancelLess();
   if (temper_.is_gentle) clients_.LeaveGpusAlone();
-  if (temper_.is_gentle) temper_.faults = std::min<std::uint64_t>(temper_.faults, 20);
+  if (temper_.is_gentle) temper_.faults = std::min<std::uint64_t>(temper_.faults, 8);
   if (temper_.is_gentle) temper_.commands = 40;
 }
 
@@ -127,8 +131,8 @@ void ChaosWorld::CheckAgreement() {
     if (tree.has_process && HasLeftItsGpus(record) && !tree.is_away())
       trace_.Break(name + " and parked, but is on its GPUs");
     // A job that could not return stays stopped.
-    const bool is_frozen = record.state == JobState::kPaused || (tree.is_away() && tree.is_paused) ||
-                           HasLeftItsGpus(record);
+    const bool is_frozen =
+        record.state == JobState::kPaused || (tree.is_away() && tree.is_paused) || HasLeftItsGpus(record);
     if (is_steady && may_be_paused && tree.is_paused != is_frozen)
       trace_.Break(name + ", but its process is " + (tree.is_paused ? "frozen" : "not frozen"));
     if (is_steady && tree.limit != LimitOnNode(record))
