@@ -1098,14 +1098,22 @@ TEST_F(ParkedTrials, RulesAndTrialsThatCannotBeParkedAreRefused) {
 TEST_F(ParkedTrials, RowsOfEarlierReleasesAreRead) {
   Displacement state;
   state.presence = Presence::kAway;
+  state.in_limit = 5min;
+  state.extended = 3min;
+  state.limit = 1h;
   state.set_aside = SetAside::kPromoted;
-  const std::string text = DisplacementRow(JobId(7), state).second;
-  EXPECT_EQ(DisplacementOfRow(text)->set_aside, SetAside::kPromoted);
-  const std::string earlier = text.substr(0, text.rfind(' '));
-  EXPECT_EQ(DisplacementOfRow(earlier)->set_aside, SetAside::kPromoted);
-  const std::string earliest = earlier.substr(0, earlier.rfind(' '));
-  EXPECT_EQ(DisplacementOfRow(earliest)->set_aside, SetAside::kNo);
-  EXPECT_FALSE(DisplacementOfRow(earliest + " 3"));
+  std::string row = DisplacementRow(JobId(7), state).second;
+  EXPECT_FALSE(DisplacementOfRow(row + " 3"));
+  for (int numbers = 14; numbers >= 9; --numbers) {
+    SCOPED_TRACE(numbers);
+    const std::optional<Displacement> read = DisplacementOfRow(row);
+    row.erase(row.rfind(' '));
+    ASSERT_EQ(read.has_value(), numbers >= 10);
+    if (!read) continue;
+    EXPECT_EQ(read->set_aside, numbers >= 11 ? SetAside::kPromoted : SetAside::kNo);
+    EXPECT_EQ(read->extended, numbers == 14 ? 3min : 5min);
+    EXPECT_EQ(read->limit, numbers == 14 ? 1h : kAnyLimit);
+  }
 }
 
 }  // namespace controller_time_sharing_test

@@ -94,6 +94,7 @@ void TimeSharer::Restore(const JobRecord& record) {
     Keep(record, at->second);
   }
   Displacement& state = at->second;
+  if (state.limit == kAnyLimit) state.limit = record.time_limit;
   if (HasLeftItsGpus(record)) state.presence = Presence::kAway;
   else if (state.presence == Presence::kAway) state.presence = Presence::kReturning;
   if (state.presence == Presence::kHere) return;
@@ -113,6 +114,14 @@ const Displacement* TimeSharer::Find(const JobRecord& record) const {
 Duration TimeSharer::LostBy(const JobRecord& record, Time now) const {
   const Displacement* state = Find(record);
   return state == nullptr ? Duration(0) : ViewOf(record, *state, now).lost;
+}
+
+Duration TimeSharer::LimitExtensionOf(const JobRecord& record) const {
+  const auto at = members_.find(record.id);
+  if (at == members_.end() || at->second.attempt != record.attempt) return Duration(0);
+  const Displacement& state = at->second;
+  const bool is_extended = state.limit == record.time_limit || state.limit == kAnyLimit;
+  return is_extended && state.extended < record.time_limit ? state.extended : Duration(0);
 }
 
 Time TimeSharer::ReturnsBy(const JobRecord& record, Time now) const {
@@ -260,9 +269,9 @@ void TimeSharer::ForgetEnded() {
     const auto live = jobs_.live().find(at->first);
     const bool is_there = live != jobs_.live().end() && Find(live->second) != nullptr;
     // The next run has the limit that was asked for.
-    const Duration extended = at->second.in_limit;
     const bool is_again = live != jobs_.live().end() && IsWaiting(live->second.state);
-    if (is_again && extended > Duration(0) && live->second.time_limit > extended) {
+    const Duration extended = is_again ? LimitExtensionOf(live->second) : Duration(0);
+    if (extended > Duration(0)) {
       live->second.time_limit -= extended;
       effects_.Persist(live->second);
       feed_.Put(live->second);
@@ -656,10 +665,12 @@ void TimeSharer::StartLeaving(JobRecord& record, Displacement& state, const std:
 
 // The time that the job has lost so far does not count.
 void TimeSharer::ExtendLimit(JobRecord& record, Displacement& state, Time now) {
-  const Duration lost = ViewOf(record, state, now).lost;
-  const Duration more = lost - std::exchange(state.in_limit, lost);
+  // After the clock was set back, the job seems to have lost less than before.
+  const Duration more = std::max(ViewOf(record, state, now).lost - state.in_limit, Duration(0));
+  state.in_limit += more;
   if (record.time_limit <= Duration(0)) return;
-  record.time_limit += more;
+  state.extended = more + LimitExtensionOf(record);
+  state.limit = record.time_limit += more;
   scheduler_.SetKnownEnd(record.id, Deadline(record));
   effects_.Send(record, TimeLimitCommand{record.id, Deadline(record), ""});
 }

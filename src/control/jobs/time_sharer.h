@@ -104,6 +104,8 @@ class TimeSharer {
   std::string ModeText() const;
   /// Returns how long the run has been without its GPUs in total.
   Duration LostBy(const JobRecord& record, Time now) const;
+  /// Returns by how much the job's time limit is extended, because it was parked in this run.
+  Duration LimitExtensionOf(const JobRecord& record) const;
   /// Returns when a parked job gets its GPUs back at the latest; kNever if that is not guaranteed.
   Time ReturnsBy(const JobRecord& record, Time now) const;
 

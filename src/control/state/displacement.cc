@@ -15,7 +15,7 @@ std::int64_t CountOf(Time time) { return time.time_since_epoch().count(); }
 }  // namespace
 
 std::pair<std::string, std::string> DisplacementRow(JobId job, const Displacement& one) {
-  const std::array<std::int64_t, 12> numbers = {
+  const std::array<std::int64_t, 14> numbers = {
       one.attempt,
       static_cast<std::int64_t>(one.presence),
       static_cast<std::int64_t>(one.by.value()),
@@ -28,6 +28,8 @@ std::pair<std::string, std::string> DisplacementRow(JobId job, const Displacemen
       one.in_limit.count(),
       static_cast<std::int64_t>(one.set_aside),
       one.lost_aside.count(),
+      one.extended.count(),
+      one.limit.count(),
   };
   std::string text;
   for (const std::int64_t number : numbers) text += (text.empty() ? "" : " ") + std::to_string(number);
@@ -41,8 +43,10 @@ std::optional<Displacement> DisplacementOfRow(std::string_view text) {
     if (!number) return std::nullopt;
     numbers.push_back(*number);
   }
-  if (numbers.size() == 10 || numbers.size() == 11) numbers.resize(12);  // A row of an earlier release.
-  if (numbers.size() != 12 || numbers[1] < 0 || numbers[1] > static_cast<std::int64_t>(Presence::kReturning) ||
+  // A row of an earlier release.
+  const bool is_earlier = numbers.size() >= 10 && numbers.size() < 14;
+  if (is_earlier) numbers.resize(14);
+  if (numbers.size() != 14 || numbers[1] < 0 || numbers[1] > static_cast<std::int64_t>(Presence::kReturning) ||
       numbers[10] < 0 || numbers[10] > static_cast<std::int64_t>(SetAside::kPromoted))
     return std::nullopt;
   Displacement one;
@@ -58,6 +62,8 @@ std::optional<Displacement> DisplacementOfRow(std::string_view text) {
   one.in_limit = Duration(numbers[9]);
   one.set_aside = static_cast<SetAside>(numbers[10]);
   one.lost_aside = Duration(numbers[11]);
+  one.extended = is_earlier ? one.in_limit : Duration(numbers[12]);
+  one.limit = is_earlier ? kAnyLimit : Duration(numbers[13]);
   return one;
 }
 

@@ -27,6 +27,9 @@ enum class SetAside {
   kPromoted,       // It returns when GPUs of its node are idle.
 };
 
+/// Displacement::limit of a row of an earlier release, which does not say whether the user has set the limit since.
+inline constexpr Duration kAnyLimit{-1};
+
 /// The record has its GPUs unless the presence is kAway.
 struct Displacement {
   std::uint32_t attempt = 0;  // The run that it belongs to.
@@ -40,7 +43,9 @@ struct Displacement {
   Duration lost{0};             // Time without GPUs, except since `displaced_at`.
   Duration lost_settled{0};     // The part of `lost` since it settled.
   Duration lost_aside{0};       // The part of `lost` while it was set aside.
-  Duration in_limit{0};         // The part of `lost` by which the record's time limit is extended.
+  Duration in_limit{0};         // The part of `lost` for which the record's time limit was extended, if it had one.
+  Duration extended{0};         // By how much `limit` is longer than the limit that the user has set last.
+  Duration limit{0};            // The record's time limit after it was extended last. Another one: the user has set it.
   // As the node reported since this start of the controller.
   bool has_report = false;
   bool can_park = false;

@@ -52,12 +52,13 @@ std::string ToText(const ChaosFigures& figures) {
   const auto count = [](std::uint64_t number, const char* what) { return ", " + std::to_string(number) + " " + what; };
   return std::to_string(figures.steps) + " steps in " + std::to_string(figures.worlds) +
          " worlds: " + std::to_string(figures.jobs) + " jobs" + count(figures.launches, "launches") +
-         count(figures.commits, "commits") + count(figures.checks, "full checks") + "; " +
-         std::to_string(figures.crashes) + " crashes (" + std::to_string(figures.crashes_in_commit) +
-         " during a commit, " + std::to_string(figures.crashes_midway) + " after a commit)" +
-         count(figures.reboots, "reboots") + count(figures.supervisor_kills, "supervisors killed") +
-         count(figures.guard_kills, "guards killed") + count(figures.process_kills, "processes killed") +
-         count(figures.launcher_kills, "launchers killed") + count(figures.lost_messages, "lost messages") +
+         count(figures.parks, "parks") + count(figures.returns, "returns") + count(figures.commits, "commits") +
+         count(figures.checks, "full checks") + "; " + std::to_string(figures.crashes) + " crashes (" +
+         std::to_string(figures.crashes_in_commit) + " during a commit, " + std::to_string(figures.crashes_midway) +
+         " after a commit)" + count(figures.reboots, "reboots") +
+         count(figures.supervisor_kills, "supervisors killed") + count(figures.guard_kills, "guards killed") +
+         count(figures.process_kills, "processes killed") + count(figures.launcher_kills, "launchers killed") +
+         count(figures.keeper_kills, "keepers killed") + count(figures.lost_messages, "lost messages") +
          count(figures.doubled_messages, "duplicated") + count(figures.late_messages, "reordered") +
          count(figures.full_disks, "full disks") + count(figures.clock_jumps, "clock jumps") +
          count(figures.gpu_faults, "GPU faults") + count(figures.foreign_processes, "foreign processes");

@@ -48,6 +48,12 @@ enum class ChaosMutation {
   kSparesAdopted,     // Signals to adopted runs are not sent.
   kKeepsRecords,      // Run records are never removed.
   kHidesFoundRuns,    // Runs that the controller did not name are not reported to it.
+  // Wrong time-sharing.
+  kParksEarly,        // A job counts as parked before it has left its GPUs.
+  kDropsReturns,      // Parked jobs are not told to return.
+  kHidesPresence,     // After a restart, the node does not report which jobs are parked.
+  kKeepsStopped,      // The processes of a job that returns are not continued.
+  kOverstatesMemory,  // The node reports more host memory than it has.
 };
 
 struct ChaosOptions {
@@ -71,6 +77,8 @@ struct ChaosFigures {
   std::uint64_t ends = 0;      // Ends that became durable.
   std::uint64_t commits = 0;
   std::uint64_t checks = 0;  // Expensive checks.
+  std::uint64_t parks = 0;   // Jobs that have left their GPUs for others.
+  std::uint64_t returns = 0;
   // Faults.
   std::uint64_t crashes = 0;            // Kills of the daemon.
   std::uint64_t crashes_midway = 0;     // Kills of the daemon between a commit and its last effect.
@@ -80,6 +88,7 @@ struct ChaosFigures {
   std::uint64_t guard_kills = 0;
   std::uint64_t process_kills = 0;
   std::uint64_t launcher_kills = 0;
+  std::uint64_t keeper_kills = 0;
   std::uint64_t lost_messages = 0;
   std::uint64_t doubled_messages = 0;
   std::uint64_t late_messages = 0;  // Messages that arrived after a later one.

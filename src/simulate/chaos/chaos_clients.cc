@@ -242,7 +242,9 @@ void ChaosClients::Change(DaemonLife& daemon, JobId id) {
     for (Fact& fact : facts) fact.value = *changes.priority;
   } else if (Happens(60)) {
     changes.time_limit = Seconds(Draw(4) == 0 ? 0 : 1 + Draw(600));
-    facts = FactsOfAll(controller, FactKind::kTimeLimit, id, [](const JobRecord& r) { return r.time_limit.count(); });
+    facts = FactsOfAll(controller, FactKind::kTimeLimit, id, [&](const JobRecord& r) {
+      return (r.time_limit - controller.time_sharer().LimitExtensionOf(r)).count();
+    });
     for (Fact& fact : facts) fact.value = changes.time_limit->count();
   } else if (Happens(40)) {
     changes.name = "n" + std::to_string(Draw(4));
@@ -271,6 +273,7 @@ void ChaosClients::Steer(DaemonLife& daemon, JobId id) {
       break;
     case 1:
     case 2:
+      if (leaves_gpus_alone_) break;
       is_done = controller.Pause(id, caller, daemon.Now()).has_value();
       if (is_done) parts_.trace.Note("paused: job", id);
       break;
@@ -297,6 +300,7 @@ void ChaosClients::Act(DaemonLife& daemon) {
   switch (Draw(has_room ? 14 : 12)) {
     case 0:
     case 1:
+      if (cancels_less_ && !Happens(20)) return;
       return Cancel(daemon, id, DrawCaller());
     case 2:
       return SetHeld(daemon, id, Happens(60), DrawCaller());
@@ -311,7 +315,7 @@ void ChaosClients::Act(DaemonLife& daemon) {
     case 8:
       return Happens(30) ? SetGroupLimit(daemon, parts_.random.Below(kGroups), Draw(4)) : Change(daemon, id);
     case 9:
-      if (!Happens(20)) return Change(daemon, DrawActive(daemon.controller()));
+      if (leaves_gpus_alone_ || !Happens(20)) return Change(daemon, DrawActive(daemon.controller()));
       return Restrict(daemon, GpuSet::FromBits(parts_.random.Below(std::uint64_t{1} << parts_.machine.gpus())));
     default:
       return Steer(daemon, DrawActive(daemon.controller()));

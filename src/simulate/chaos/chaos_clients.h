@@ -14,6 +14,10 @@ class ChaosClients {
   /// Models clients that submit jobs and send commands at random. They keep about `jobs` jobs in the queue.
   ChaosClients(const ChaosParts& parts, std::size_t jobs) : parts_(parts), jobs_(jobs) {}
 
+  /// From now on, no command keeps GPUs from jobs that wait for them: none pauses jobs or restricts GPUs.
+  void LeaveGpusAlone() { leaves_gpus_alone_ = true; }
+  /// From now on, users cancel jobs less often, so that more jobs live long enough to be parked.
+  void CancelLess() { cancels_less_ = true; }
   /// Sends one random command to the daemon.
   void Act(DaemonLife& daemon);
   /// Removes everything that keeps jobs from ending: holds, pauses, limits, restrictions, impossible dependencies, and
@@ -54,6 +58,8 @@ class ChaosClients {
   };
   std::vector<Known> known_;  // The most recent jobs. Some have ended, and some were never created.
   std::int64_t last_command_ = 0;
+  bool leaves_gpus_alone_ = false;
+  bool cancels_less_ = false;
 };
 
 }  // namespace divvy::simulate

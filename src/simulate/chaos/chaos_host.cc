@@ -27,15 +27,46 @@ RunRecord RecordOf(const RunFile& file) {
 void ChaosHost::AdoptRuns(bool was_rebooted) {
   const Status adopted = node_.AdoptRuns(was_rebooted && mutation_ != ChaosMutation::kIgnoresReboots);
   DIVVY_ASSERT(adopted);  // Scan does not fail.
+  if (mutation_ != ChaosMutation::kHidesPresence) machine_.RepeatPresences();
 }
 
 void ChaosHost::Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) {
   const NodeDriver::Run* run = node_.Find(JobOf(command));
   if (mutation_ == ChaosMutation::kFreesGpusEarly && run != nullptr && std::holds_alternative<StopCommand>(command))
     reports_.OnExited(run->record.job, run->record.attempt, EndedBy(SIGTERM), reports_.Now());
+  if (const auto* displace = std::get_if<DisplaceCommand>(&command)) {
+    if (run == nullptr || run->record.attempt != displace->attempt) return;
+    if (!displace->is_displaced && mutation_ == ChaosMutation::kDropsReturns) return;
+    if (!displace->is_displaced) SetStopped(displace->job, displace->attempt, false);
+    machine_.Displace({displace->job, displace->attempt, displace->is_displaced, displace->gpus});
+    if (displace->is_displaced && mutation_ == ChaosMutation::kParksEarly)
+      reports_.OnPresence({displace->job, displace->attempt, Presence::kAway, {}, false, ""});
+    return;
+  }
   is_executing_ = true;
   node_.Execute(command, std::move(spec));
   is_executing_ = false;
+}
+
+void ChaosHost::SetStopped(JobId job, std::uint32_t attempt, bool is_stopped) {
+  stopped_[{job, attempt}] = is_stopped;
+  if (!is_stopped && mutation_ == ChaosMutation::kKeepsStopped) return;
+  node_.Execute(DisplaceCommand{job, attempt, is_stopped, {}, ""}, nullptr);
+}
+
+// As NodeShares::FollowPresence (daemon/node/node_displacements.cc).
+void ChaosHost::OnPresence(const PresenceReport& report) {
+  const NodeDriver::Run* run = node_.Find(report.job);
+  if (run == nullptr || run->record.attempt != report.attempt) return;
+  const auto before = stopped_.find({report.job, report.attempt});
+  const bool is_new = before == stopped_.end();
+  const bool is_stopped = !is_new && before->second;
+  const bool is_away = report.presence == Presence::kAway;
+  if (is_away && !machine_.IsAskedBack(report.job) && (is_new || !is_stopped))
+    SetStopped(report.job, report.attempt, true);
+  if (!is_away && report.presence != Presence::kLeaving && (is_new || is_stopped))
+    SetStopped(report.job, report.attempt, false);
+  reports_.OnPresence(report);
 }
 
 void ChaosHost::OnReport(const ReportMessage& report) {
@@ -87,6 +118,7 @@ std::variant<RunRecord, Exit> ChaosHost::Launch(const LaunchCommand& command, co
   message.stop_signal = spec.stop_signal;
   message.grace = spec.grace;
   message.restarts = record.restarts;
+  message.is_parkable = command.is_parkable;
   message.about = std::move(about);
   unconfirmed_.insert_or_assign(Key(record.id, record.attempt), PendingLaunch{message, false});
   machine_.Launch(message);
@@ -254,6 +286,11 @@ void ChaosReports::OnVanished(JobId job, std::uint32_t attempt, RunVanished how)
                                   : how == RunVanished::kNeverStarted ? Vanished::kNeverStarted
                                                                       : Vanished::kUnseen,
                                   Now());
+  driver_.Touch();
+}
+
+void ChaosReports::OnPresence(const PresenceReport& report) {
+  driver_.controller().OnPresence(report, Now());
   driver_.Touch();
 }
 

@@ -32,6 +32,7 @@ class ChaosReports final : public NodeReportPort {
   void OnStarted(JobId job, std::uint32_t attempt, Time at) override;
   void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) override;
   void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) override;
+  void OnPresence(const PresenceReport& report) override;
   void OnGpusObserved(const std::vector<GpuObservation>& observations) override;
   bool OnFound(const RunDescription& run) override;
   std::vector<JobId> ActiveRuns() const override;
@@ -68,6 +69,7 @@ class ChaosHost final : public NodeCommandPort, private RunHost {
   std::vector<JobId> EndedAdopted() const;
   void OnAdoptedEnded(JobId job) { node_.OnAdoptedEnded(job); }
   void OnLauncherDied();
+  void OnPresence(const PresenceReport& report);
   void OnStranded(JobId job, std::uint32_t attempt);
   /// Returns when a job without a supervisor next reaches its time limit or must be killed, by the daemon's clock;
   /// kNever if none will.
@@ -124,6 +126,7 @@ class ChaosHost final : public NodeCommandPort, private RunHost {
   void OnOver(JobId, std::uint32_t) override {}
   void Note(const std::string&) const override {}
 
+  void SetStopped(JobId job, std::uint32_t attempt, bool is_stopped);
   bool Send(const RunRecord& record, CommandMessage::Kind kind, int signal = 0, Duration duration = Duration(0));
   /// Returns true if the deliberate fault `rule` is active and suppresses this command, because it is a repeated one:
   /// the controller has not just sent it.
@@ -136,6 +139,7 @@ class ChaosHost final : public NodeCommandPort, private RunHost {
   NodeDriver node_{{}, *this};
   std::map<Key, PendingLaunch> unconfirmed_;
   std::vector<Look> looks_;
+  std::map<Key, bool> stopped_;  // Parkable runs: whether their processes were stopped because they are parked.
   bool is_looking_ = false;
   bool is_executing_ = false;              // A command of the controller.
   std::optional<std::uint32_t> reported_;  // The attempt of the supervisor's report that is being handled.

@@ -84,7 +84,8 @@ std::optional<std::int64_t> ChaosLedger::ValueIn(const Controller& controller, c
   const JobRecord* record = controller.Find(job);
   if (record == nullptr) return std::nullopt;
   if (kind == FactKind::kPriority) return record->priority;
-  if (kind == FactKind::kTimeLimit) return record->time_limit.count();
+  if (kind == FactKind::kTimeLimit)
+    return (record->time_limit - controller.time_sharer().LimitExtensionOf(*record)).count();
   // An array without waiting elements cannot be held: it was cancelled, or its dependency is impossible.
   if (kind == FactKind::kHeld && record->array_count > 0 && record->array_waiting.empty()) return std::nullopt;
   if (kind == FactKind::kHeld) return record->is_held ? 1 : 0;

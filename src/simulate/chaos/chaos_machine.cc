@@ -9,8 +9,16 @@ namespace {
 constexpr Duration kLeftoverGrace = std::chrono::seconds(2);
 constexpr Duration kKillPause = std::chrono::seconds(1);
 
+// A parked process waits for its GPU memory. It ends before it returns only if it is stopped.
+Time EndOf(const Tree& tree) {
+  const bool waits = tree.tenant && !tree.is_stopping &&
+                     (tree.tenant->presence == Presence::kAway || tree.tenant->presence == Presence::kReturning);
+  return tree.has_process && !tree.is_paused && !waits ? tree.ends_at : kNever;
+}
+
 Time DueOf(const Tree& tree) {
-  Time due = tree.has_process && !tree.is_paused ? tree.ends_at : kNever;
+  Time due = EndOf(tree);
+  if (tree.tenant) due = std::min(due, tree.tenant->copied_at);
   if (tree.is_watched && tree.is_alive()) due = std::min({due, tree.limit_at, tree.kill_at});
   return due;
 }
@@ -177,15 +185,7 @@ void ChaosMachine::Begin(Tree& tree) {
     return;
   }
   ++figures_.launches;
-  for (int gpu : tree.launch.gpus.ToVector()) {
-    Key& owner = gpus_[static_cast<std::size_t>(gpu)].owner;
-    if (owner.first.is_set()) {
-      trace_.Break("GPU " + std::to_string(gpu) + " has two owners: job " + ToString(owner.first) +
-                   " runs on it (attempt " + std::to_string(owner.second) + ") and job " + ToString(tree.job) +
-                   " starts (attempt " + std::to_string(tree.attempt) + ")");
-    }
-    owner = {tree.job, tree.attempt};
-  }
+  TakeGpus(tree, tree.launch.gpus);
   ++fate.starts;
   if (fate.attempt >= tree.attempt || fate.starts > tree.launch.restarts + 1) {
     trace_.Break("job " + ToString(tree.job) + " is started twice: attempt " + std::to_string(tree.attempt) +
@@ -206,6 +206,9 @@ void ChaosMachine::Begin(Tree& tree) {
   if (tree.launch.time_limit > Duration(0)) tree.limit_at = AddSaturating(clock_.true_time, tree.launch.time_limit);
   trace_.Note("starts: job", tree.job, tree.attempt);
   Report(tree, false);
+  if (!tree.launch.is_parkable || DrawsFailure()) return;  // The keeper may refuse it: it runs as an ordinary one.
+  tree.tenant.emplace().gpus = tree.launch.gpus;
+  SayPresence(tree);
 }
 
 Exit ChaosMachine::DrawExit() {
@@ -219,7 +222,7 @@ Exit ChaosMachine::DrawExit() {
 }
 
 Duration ChaosMachine::DrawRunTime() {
-  const std::uint64_t draw = random_.Below(20);
+  const std::uint64_t draw = has_long_runs_ ? random_.Below(14) + 6 : random_.Below(20);
   if (draw < 8) return std::chrono::milliseconds(random_.Below(50));
   if (draw < 16) return std::chrono::milliseconds(random_.Below(30'000));
   if (draw < 19 || is_calm_) return std::chrono::seconds(random_.Below(3600));
@@ -229,6 +232,7 @@ Duration ChaosMachine::DrawRunTime() {
 void ChaosMachine::EndProcess(Tree& tree, const Exit& exit) {
   tree.has_process = false;
   tree.is_paused = false;
+  tree.tenant.reset();
   Fate& fate = fates_[tree.job];
   if (fate.attempt == tree.attempt) {
     fate.end = exit;
@@ -344,7 +348,9 @@ bool ChaosMachine::FireOneDue() {
   const Time now = clock_.true_time;
   for (auto& [key, tree] : trees_) {
     if (DueOf(tree) > now) continue;
-    if (tree.has_process && !tree.is_paused && tree.ends_at <= now) {
+    if (tree.tenant && tree.tenant->copied_at <= now) {
+      OnCopied(tree);
+    } else if (EndOf(tree) <= now) {
       EndProcess(tree, tree.end);
     } else if (tree.limit_at <= now) {
       trace_.Note("reaches its time limit: job", tree.job, tree.attempt);
@@ -410,6 +416,7 @@ std::string ChaosMachine::DescribeTrees() const {
     text += " " + ToString(key.first) + "#" + std::to_string(key.second) + (tree.is_watched ? " watched" : "") +
             (tree.is_taking_over ? " taking-over" : "") + (tree.has_process ? " process" : "") +
             (tree.leftovers > 0 ? " leftovers" : "") + (tree.is_paused ? " paused" : "") +
+            (tree.tenant && tree.tenant->presence != Presence::kHere ? " parked" : "") +
             (tree.file.exit ? " ended" : "");
   }
   return text.empty() ? " none" : text;

@@ -18,6 +18,7 @@
 
 #include "model/gpus/gpu.h"
 #include "model/job.h"
+#include "model/presence.h"
 #include "model/run_description.h"
 #include "model/run_record.h"
 #include "simulate/chaos/chaos.h"
@@ -45,6 +46,7 @@ struct LaunchMessage {
   int stop_signal = 15;
   Duration grace{0};
   std::uint32_t restarts = 0;
+  bool is_parkable = false;
   std::shared_ptr<const RunDescription> about;
 };
 
@@ -61,6 +63,30 @@ struct CommandMessage {
   std::uint64_t watcher = 0;
   int signal = 0;
   Duration duration{0};  // The grace period, or the limit.
+};
+
+/// A DisplaceCommand on its way from the node to its keeper.
+struct DisplaceMessage {
+  JobId job;
+  std::uint32_t attempt = 0;
+  bool is_displaced = true;
+  GpuSet gpus;
+};
+
+/// A run with whole GPUs in the keeper's record. It outlives the daemon and the keeper, and ends with the processes.
+struct ChaosTenant {
+  Presence presence = Presence::kHere;
+  GpuSet gpus;  // The GPUs that it has, takes while it returns, or had before it was parked.
+  bool can_park = true;
+  std::string why;          // Why it cannot be parked, or why the last command failed.
+  Time copied_at = kNever;  // True time at which the copy under way ends.
+  Time parked_at = kNoTime;
+};
+
+/// The faults of parking in one world.
+struct ParkingFaults {
+  bool has_failures = false;  // Copies fail, and some runs cannot be parked.
+  bool has_delays = false;    // Some copies take longer than the controller waits for them.
 };
 
 struct Tree {
@@ -87,9 +113,11 @@ struct Tree {
   Duration limit{0};       // The last limit that was sent. 0: none.
   Time limit_at = kNever;  // True time.
   Time kill_at = kNever;
+  std::optional<ChaosTenant> tenant;
   bool exit_is_visible = false;  // Visible to a process that is not the parent.
 
   bool is_alive() const { return has_process || leftovers > 0; }
+  bool is_away() const { return tenant && tenant->presence == Presence::kAway; }
 };
 
 /// Returns the exit of a process that ended by this signal, as a shell reports it: code 128 plus the signal.
@@ -132,12 +160,21 @@ class ChaosMachine {
   /// Sends a signal to every process of a run of a job, as a process that is not their parent does. Returns their
   /// number.
   int SignalTree(JobId job, std::uint32_t attempt, int signal);
+  /// Sends a command to the keeper.
+  void Displace(const DisplaceMessage& message) { displacements_.push_back(message); }
+  /// Returns whether a command to the keeper that lets the run return is under way.
+  bool IsAskedBack(JobId job) const;
+  /// The keeper reports the presence of all tenants again.
+  void RepeatPresences();
   bool HasProcess(JobId job, std::uint32_t attempt) const;
   Exit ExitSeenFromOutside(JobId job, std::uint32_t attempt) const;
   std::vector<GpuObservation> Observe(GpuSet which, const std::set<JobId>& known) const;
 
   // --- Messages under way -----------------------------------------------------------------------------------------
   std::deque<ReportMessage>& reports() { return reports_; }
+  /// The keeper's reports. Those of one job arrive in order.
+  std::deque<PresenceReport>& presences() { return presences_; }
+  std::size_t displacements() const { return displacements_.size(); }
   std::size_t launches() const { return launches_.size(); }
   std::size_t commands() const { return commands_.size(); }
   /// The number of launches whose supervisor was killed and that the launcher will report to the daemon.
@@ -148,6 +185,7 @@ class ChaosMachine {
   /// Simulates that a supervisor starts to handle the launch at `index`.
   void Claim(std::size_t index);
   void DeliverCommand(std::size_t index);
+  void DeliverDisplacement(std::size_t index);
   /// Returns how many runs (trees of processes) have a next step to make.
   std::size_t CountReady() const;
   void AdvanceReady(std::size_t nth);
@@ -161,6 +199,10 @@ class ChaosMachine {
   void KillGuard();
   void KillProcess();
   void KillLauncher();
+  /// The next keeper starts at once. It repeats the copies that were under way, and reports all tenants.
+  void KillKeeper();
+  /// Changes whether a run can be parked.
+  void ChangeParkability();
   void LoseLaunch();
   void DoubleReport();
   void DoubleCommand();
@@ -172,6 +214,14 @@ class ChaosMachine {
   void SetForeign(GpuIndex gpu, bool is_there);
   void CalmDown();  // Stops GPU faults and failing launches. Every process ends within one hour.
 
+  /// For a world with time-sharing. Many jobs then run for long, so that there are jobs to park.
+  void SetParking(Bytes host_memory, const ParkingFaults& faults) {
+    has_long_runs_ = true;
+    host_memory_ = host_memory;
+    parking_faults_ = faults;
+  }
+  Bytes host_memory() const { return host_memory_; }
+  Bytes gpu_memory() const { return Bytes(std::int64_t{80} << 30); }
   std::uint64_t boot() const { return boot_; }
   int gpus() const { return static_cast<int>(gpus_.size()); }
   const Fate* FateOf(JobId job) const;
@@ -179,7 +229,10 @@ class ChaosMachine {
   /// The runs (trees of processes) whose launch a supervisor has taken and of which something is left, by job and
   /// attempt.
   const std::map<std::pair<JobId, std::uint32_t>, Tree>& trees() const { return trees_; }
-  bool is_empty() const { return trees_.empty() && launches_.empty() && reports_.empty() && commands_.empty(); }
+  bool is_empty() const {
+    return trees_.empty() && launches_.empty() && reports_.empty() && commands_.empty() && presences_.empty() &&
+           displacements_.empty();
+  }
   std::string DescribeTrees() const;
 
  private:
@@ -204,6 +257,14 @@ class ChaosMachine {
   void Report(const Tree& tree, bool is_exit);
   void BeginStop(Tree& tree, int signal, Duration grace);
   void React(Tree& tree, int signal);
+  // The keeper (chaos_keeper.cc).
+  void SayPresence(const Tree& tree);
+  void StartParking(Tree& tree);
+  void StartReturn(Tree& tree, GpuSet gpus);
+  void OnCopied(Tree& tree);
+  void TakeGpus(const Tree& tree, GpuSet gpus);
+  Time DrawCopied();
+  bool DrawsFailure() { return parking_faults_.has_failures && !is_calm_ && random_.Below(8) == 0; }
   void Bury(const Tree& tree);
   Exit DrawExit();
   Duration DrawRunTime();
@@ -219,6 +280,8 @@ class ChaosMachine {
   std::deque<LaunchMessage> launches_;
   std::deque<ReportMessage> reports_;
   std::deque<CommandMessage> commands_;
+  std::deque<PresenceReport> presences_;
+  std::deque<DisplaceMessage> displacements_;
   std::vector<Key> stranded_;
   std::uint64_t last_watcher_ = 0;
   std::int64_t last_pid_ = 1000;
@@ -227,6 +290,9 @@ class ChaosMachine {
   bool has_daemon_ = false;
   bool has_launcher_ = false;
   bool is_calm_ = false;
+  Bytes host_memory_ = Bytes(std::int64_t{512} << 30);
+  ParkingFaults parking_faults_;
+  bool has_long_runs_ = false;
 };
 
 }  // namespace divvy::simulate

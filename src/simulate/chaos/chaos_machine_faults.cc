@@ -74,6 +74,24 @@ void ChaosMachine::KillLauncher() {
   launches_.clear();
 }
 
+void ChaosMachine::KillKeeper() {
+  ++figures_.keeper_kills;
+  trace_.Note("kill -9 of the keeper");
+  for (auto& [key, tree] : trees_) {
+    if (tree.tenant && tree.tenant->copied_at != kNever) tree.tenant->copied_at = DrawCopied();
+  }
+  RepeatPresences();
+}
+
+void ChaosMachine::ChangeParkability() {
+  Tree* tree = Pick([](const Tree& t) { return t.tenant.has_value(); });
+  if (tree == nullptr || !parking_faults_.has_failures) return;
+  tree->tenant->can_park = random_.Below(3) != 0;
+  tree->tenant->why = tree->tenant->can_park ? "" : "it uses NCCL";
+  trace_.Note("changes whether it can be parked: job", tree->job, tree->tenant->can_park);
+  SayPresence(*tree);
+}
+
 void ChaosMachine::LoseLaunch() {
   if (launches_.empty()) return;
   const std::size_t index = random_.Below(launches_.size());
@@ -107,13 +125,17 @@ void ChaosMachine::Reboot() {
   files_.clear();
   launches_.clear();
   commands_.clear();
+  presences_.clear();
+  displacements_.clear();
   for (Gpu& gpu : gpus_) gpu = Gpu();
   ++boot_;
 }
 
 void ChaosMachine::DaemonDied() {
   has_daemon_ = false;
-  figures_.lost_messages += reports_.size() + launches_.size();
+  figures_.lost_messages += reports_.size() + launches_.size() + presences_.size() + displacements_.size();
+  presences_.clear();
+  displacements_.clear();
   reports_.clear();
   launches_.clear();
   stranded_.clear();
@@ -158,6 +180,14 @@ void ChaosMachine::SetForeign(GpuIndex gpu, bool is_there) {
 
 void ChaosMachine::CalmDown() {
   is_calm_ = true;
+  for (auto& [key, tree] : trees_) {
+    if (!tree.tenant) continue;
+    if (tree.tenant->copied_at != kNever) tree.tenant->copied_at = std::min(tree.tenant->copied_at, DrawCopied());
+    tree.tenant->parked_at = clock_.true_time;  // How long it was parked before does not lengthen its run any more.
+    if (std::exchange(tree.tenant->can_park, true)) continue;
+    tree.tenant->why.clear();
+    SayPresence(tree);
+  }
   for (Gpu& gpu : gpus_) {
     gpu.is_faulty = false;
     gpu.foreign_pid = 0;

@@ -128,7 +128,10 @@ INSTANTIATE_TEST_SUITE_P(
         Omitted{"IgnoresReboots", ChaosMutation::kIgnoresReboots},
         Omitted{"TrustsTheDead", ChaosMutation::kTrustsTheDead},
         Omitted{"SparesAdopted", ChaosMutation::kSparesAdopted}, Omitted{"KeepsRecords", ChaosMutation::kKeepsRecords},
-        Omitted{"HidesFoundRuns", ChaosMutation::kHidesFoundRuns}),
+        Omitted{"HidesFoundRuns", ChaosMutation::kHidesFoundRuns}, Omitted{"ParksEarly", ChaosMutation::kParksEarly},
+        Omitted{"DropsReturns", ChaosMutation::kDropsReturns}, Omitted{"HidesPresence", ChaosMutation::kHidesPresence},
+        Omitted{"KeepsStopped", ChaosMutation::kKeepsStopped},
+        Omitted{"OverstatesMemory", ChaosMutation::kOverstatesMemory}),
     NameOf);
 
 class RareOmittedRule : public OmittedRule {};

@@ -4,10 +4,13 @@
 #include <array>
 #include <string_view>
 
+#include "control/books/record_parts.h"
+
 namespace divvy::simulate {
 namespace {
 
 constexpr std::uint64_t kSettleEvery = 400;
+constexpr std::uint64_t kTimeSharingSalt = 0x7473;
 // The most messages that one Settle delivers. More than one world can have in transit, so it ends a loop of messages.
 constexpr int kMostSettled = 2'000;
 constexpr Duration kMostDrain = std::chrono::hours(24 * 60);
@@ -31,6 +34,26 @@ ChaosWorld::ChaosWorld(std::uint64_t seed, const ChaosOptions& options, ChaosFig
   policy_.placement = random_.Below(3) == 0 ? PlacementStrategy::kRandom : PlacementStrategy::kSequential;
   if (random_.Below(2) == 0) policy_.escalate_after = std::chrono::seconds(1 + random_.Below(120));
   if (random_.Below(4) == 0) policy_.cpu_jobs_at_once = 2;
+  Random of_time_sharing(seed ^ kTimeSharingSalt);
+  if (of_time_sharing.Below(3) == 0) SwitchOnTimeSharing(of_time_sharing);
+}
+
+void ChaosWorld::SwitchOnTimeSharing(Random random) {
+  policy_.time_sharing.mode = TimeSharingMode::kOn;
+  policy_.time_sharing.trial = std::chrono::seconds(1 + random.Below(random.Below(2) == 0 ? 30 : 900));
+  temper_.is_gentle = random.Below(3) == 0;
+  ParkingFaults faults;
+  faults.has_failures = !temper_.is_gentle && random.Below(2) == 0;
+  faults.has_delays = !temper_.is_gentle && random.Below(3) == 0;
+  // The host memory is for the content of as many half GPUs. Mostly there is room to park several jobs.
+  const auto gpus = static_cast<std::uint64_t>(machine_.gpus());
+  const auto half_gpus =
+      static_cast<std::int64_t>(random.Below(3) == 0 ? 1 + random.Below(2 * gpus) : 4 + random.Below(4 * gpus));
+  machine_.SetParking(Bytes(half_gpus * machine_.gpu_memory().count() / 2), faults);
+  clients_.CancelLess();
+  if (temper_.is_gentle) clients_.LeaveGpusAlone();
+  if (temper_.is_gentle) temper_.faults = std::min<std::uint64_t>(temper_.faults, 8);
+  if (temper_.is_gentle) temper_.commands = 40;
 }
 
 ChaosWorld::Temper ChaosWorld::DrawTemper() {
@@ -63,7 +86,7 @@ void ChaosWorld::Step() {
     else if (random_.Below(2) == 0) StartDaemon();
   } else if (draw < temper_.faults + temper_.commands + 30) {
     Poll();
-  } else if (draw < temper_.faults + temper_.commands + 130 || !Deliver()) {
+  } else if ((draw < temper_.faults + temper_.commands + 130 && !temper_.is_gentle) || !Deliver()) {
     PassTime();
   }
   AfterStep((trace_.step + 1) % options_.check_every == 0);
@@ -105,9 +128,14 @@ void ChaosWorld::CheckAgreement() {
     if (record.state == JobState::kStarting) trace_.Break(name + ", but its process has started");
     const bool is_steady = tree.is_watched && tree.has_process && !tree.is_stopping;
     const bool may_be_paused = record.state == JobState::kRunning || record.state == JobState::kPaused;
-    if (is_steady && may_be_paused && tree.is_paused != (record.state == JobState::kPaused))
+    if (tree.has_process && HasLeftItsGpus(record) && !tree.is_away())
+      trace_.Break(name + " and parked, but is on its GPUs");
+    // A job that could not return stays stopped.
+    const bool is_frozen =
+        record.state == JobState::kPaused || (tree.is_away() && tree.is_paused) || HasLeftItsGpus(record);
+    if (is_steady && may_be_paused && tree.is_paused != is_frozen)
       trace_.Break(name + ", but its process is " + (tree.is_paused ? "frozen" : "not frozen"));
-    if (is_steady && tree.limit != record.time_limit)
+    if (is_steady && tree.limit != LimitOnNode(record))
       trace_.Break(name + ", but its supervisor has another time limit");
     const bool is_watched = tree.is_watched || daemon_->node().Knows(id);
     if (!is_watched) trace_.Break(name + ", but no process watches it");
@@ -150,7 +178,9 @@ bool ChaosWorld::Deliver() {
     kLook,
     kAdopted,
     kReport,
-    kLauncher
+    kLauncher,
+    kDisplacement,
+    kPresence
   };
   std::array<What, 16> ready{};
   std::size_t count = 0;
@@ -159,6 +189,7 @@ bool ChaosWorld::Deliver() {
   };
   offer(machine_.launches() > 0, What::kLaunch);
   offer(machine_.commands() > 0, What::kCommand);
+  offer(machine_.displacements() > 0, What::kDisplacement);
   const std::size_t trees = machine_.CountReady();
   offer(trees > 0, What::kTree);
   offer(machine_.NextDue() <= clock_.true_time, What::kTimer);
@@ -170,6 +201,7 @@ bool ChaosWorld::Deliver() {
     offer(daemon.next_timer() <= clock_.true_time, What::kDaemonTimer);
     offer(daemon.node().looks() > 0, What::kLook);
     offer(!machine_.reports().empty(), What::kReport);
+    offer(!machine_.presences().empty(), What::kPresence);
     offer(launcher_died_ || machine_.stranded() > 0, What::kLauncher);
     adopted = daemon.node().EndedAdopted();
     offer(!adopted.empty(), What::kAdopted);
@@ -181,6 +213,12 @@ bool ChaosWorld::Deliver() {
       break;
     case What::kCommand:
       machine_.DeliverCommand(Index(machine_.commands()));
+      break;
+    case What::kDisplacement:
+      machine_.DeliverDisplacement(Index(machine_.displacements()));
+      break;
+    case What::kPresence:
+      DeliverPresence();
       break;
     case What::kTree:
       machine_.AdvanceReady(random_.Below(trees));
@@ -235,6 +273,20 @@ void ChaosWorld::DeliverReport() {
   daemon_->node().OnReport(report);
 }
 
+void ChaosWorld::DeliverPresence() {
+  auto& presences = machine_.presences();
+  std::size_t index = Index(presences.size());
+  for (std::size_t i = 0; i < index; ++i) {
+    if (presences[i].job == presences[index].job) index = i;
+  }
+  const PresenceReport report = presences[index];
+  // Some reports arrive twice.
+  if (random_.Below(20) == 0) ++figures_.doubled_messages;
+  else presences.erase(presences.begin() + static_cast<std::ptrdiff_t>(index));
+  trace_.Note("report of its presence received: job", report.job, static_cast<std::int64_t>(report.presence));
+  daemon_->node().OnPresence(report);
+}
+
 void ChaosWorld::Poll() {
   if (!daemon_) return StartDaemon();
   trace_.Note("the daemon polls the node");
@@ -263,6 +315,10 @@ void ChaosWorld::PassTime() {
   const std::uint64_t draw = random_.Below(200);
   const Time next = NextTimer();
   Time& now = clock_.true_time;
+  if (temper_.is_gentle) {
+    now = std::max(now, std::min(next, now + std::chrono::milliseconds(random_.Below(20'000))));
+    return;
+  }
   if (draw < 90 && next != kNever && next > now) now = next;
   else if (draw < 180) now += std::chrono::microseconds(random_.Below(50'000));
   else if (draw < 199) now += std::chrono::milliseconds(random_.Below(20'000));
@@ -298,6 +354,17 @@ void ChaosWorld::Crash() {
 }
 
 void ChaosWorld::Fault() {
+  if (temper_.is_gentle) {
+    if (random_.Below(3) == 0) machine_.KillProcess();
+    else if (random_.Below(2) == 0) machine_.DoubleReport();
+    else machine_.DoubleCommand();
+    return;
+  }
+  if (policy_.time_sharing.is_on() && random_.Below(5) == 0) {
+    if (random_.Below(2) == 0) machine_.KillKeeper();
+    else machine_.ChangeParkability();
+    return;
+  }
   if (random_.Below(100) < temper_.crashes) {
     const bool is_midway = daemon_ && random_.Below(3) == 0;
     if (is_midway) daemon_->DieAfterEffects(static_cast<int>(random_.Below(4)));

@@ -36,12 +36,16 @@ class ChaosWorld {
     bool has_reboots = false;
     bool has_clock_jumps = false;
     bool has_full_disks = false;
+    // Time-sharing is on, the daemon is never killed, and time passes only when nothing is left to do.
+    bool is_gentle = false;
   };
 
   Temper DrawTemper();
+  void SwitchOnTimeSharing(Random random);
   static int DrawGpus(Random& random) { return static_cast<int>(1 + random.Below(random.Below(2) == 0 ? 4 : 8)); }
   bool Deliver();
   void DeliverReport();
+  void DeliverPresence();
   std::size_t Index(std::size_t count);
   void Poll();
   void PassTime();

@@ -45,11 +45,11 @@ NodeCapacity CapacityOf(const ChaosMachine& machine) {
     GpuFacts facts;
     facts.index = static_cast<GpuIndex>(i);
     facts.model = "H100";
-    facts.memory_total = Bytes(std::int64_t{80} << 30);
+    facts.memory_total = machine.gpu_memory();
     capacity.gpus.push_back(std::move(facts));
   }
   capacity.cpus = kCpus;
-  capacity.memory = Bytes(std::int64_t{512} << 30);
+  capacity.memory = machine.host_memory();
   return capacity;
 }
 
@@ -62,7 +62,9 @@ DaemonLife::DaemonLife(const ChaosParts& parts, const Policy& policy, const Limi
       driver_(controller_, parts.store, clock_, *this, PortsOfDriver()),
       reports_(driver_, parts.machine, parts.mutation),
       node_(reports_, parts.machine, parts.trace, parts.mutation) {
-  controller_.SetCapacity(CapacityOf(parts.machine));
+  NodeCapacity capacity = CapacityOf(parts.machine);
+  if (parts.mutation == ChaosMutation::kOverstatesMemory) capacity.memory = Bytes(4 * capacity.memory.count());
+  controller_.SetCapacity(capacity);
 }
 
 ControllerDriver::Ports DaemonLife::PortsOfDriver() {

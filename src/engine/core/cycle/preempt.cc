@@ -168,6 +168,7 @@ void SettleMoves(ClusterState& state, Time now, Plan& plan) {
 
 void Preempt(ClusterState& state, Time now, Plan& plan) {
   const Rules& rules = state.rules;
+  state.preempt_again = kNever;
   if (!rules.reclaims && !rules.preempts && !rules.consolidates && state.leaving.empty()) return;
   state.MakeFleet();
   WaitingHeads heads(state, now);
@@ -188,8 +189,8 @@ void Preempt(ClusterState& state, Time now, Plan& plan) {
     JobClass& job_class = state.classes[head.job_class];
     const ReservationSlot* slot = SlotOf(state, head.place.id);
     bool goes_on = slot != nullptr && slot->reservation.is_nomination;
+    job_class.try_again = kNever;
     if (!goes_on) {
-      job_class.try_again = kNever;
       std::optional<Seizure> seizure;
       if (IsWorthALook(state, preemptor, now)) {
         preemptors += 1;
@@ -209,7 +210,6 @@ void Preempt(ClusterState& state, Time now, Plan& plan) {
   // The preemptions made in this cycle can only have made it harder for jobs for which no victims were found before, so
   // these are not tried again.
   for (const ClassIndex index : failed) state.classes[index].tried_epoch = state.preempt_epoch;
-  state.preempt_again = kNever;
   for (const JobClass& job_class : state.classes) {
     if (!job_class.queue.empty()) state.preempt_again = std::min(state.preempt_again, job_class.try_again);
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/core/cycle/park.h"
 #include "engine/core/cycle/preempt_test_world.h"
 
 namespace divvy::core {
@@ -91,6 +92,34 @@ TEST(Preempt, APreemptorWaitsForTheConfiguredTime) {
   world.Wait(world.Make(2, GpuRequest(1), 5));
   EXPECT_EQ(world.Round(100).next_wakeup, At(602));
   EXPECT_EQ(TakenBy(world.Round(602)), (Ids{1}));
+}
+
+TEST(Preempt, NoWakeupIsLeftWhenNothingLeavesAnyMore) {
+  Rules rules;
+  rules.wait_before = std::chrono::minutes(10);
+  PreemptWorld world(1, 2, rules);
+  world.Run(world.Make(1, GpuRequest(1)), {{0, AtGpus(1), 0, 0}});
+  world.Run(world.Make(2, GpuRequest(1)), {{0, AtGpus(2), 0, 0}});
+  world.Wait(world.Make(3, GpuRequest(2)));
+  world.cluster.SetLeaving(JobId(1));
+  world.Round(100);
+  world.cluster.Finish(JobId(1), At(110));
+  world.Round(110);
+  EXPECT_GT(world.Round(603).next_wakeup, At(603));
+}
+
+TEST(Preempt, NoWakeupIsLeftWhenGpusAreNominatedForThePreemptor) {
+  Rules rules = Preempting();
+  rules.wait_before = std::chrono::minutes(10);
+  PreemptWorld world(1, 1, rules);
+  world.Run(world.Make(1, GpuRequest(1)), {{0, AtGpus(1), 0, 0}});
+  world.Wait(world.Make(2, GpuRequest(1)));
+  EXPECT_EQ(world.Round(100).next_wakeup, At(602));
+  ASSERT_EQ(RequestParks(
+                world.cluster, {{JobId(1)}}, [](JobId) { return true; }, At(101))
+                .size(),
+            1U);
+  EXPECT_GT(world.Round(602).next_wakeup, At(602));
 }
 
 TEST(Preempt, TheVictimWithTheLeastLostWorkIsChosen) {
