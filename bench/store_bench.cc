@@ -117,7 +117,8 @@ class Bench {
     store_ = OpenEither(path_);
     const double open = SecondsSince(start);
     start = Clock::now();
-    live_ = OrExit(store_->Load()).live;
+    live_.clear();
+    for (auto& [id, record] : OrExit(store_->Load()).live) live_.push_back(std::move(record));
     std::printf("open %.3f s; load %zu live jobs %.3f s; %zu MB resident\n", open, live_.size(), SecondsSince(start),
                 ResidentMegabytes());
   }

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -145,7 +146,7 @@ class Daemon {
   [[noreturn]] void StartAgain();
   /// Returns the address at which other machines reach this controller.
   HostPort OwnAddress() const;
-  Status CheckHasNoOwnJobs(const std::vector<JobRecord>& live) const;
+  Status CheckHasNoOwnJobs(const std::map<JobId, JobRecord>& live) const;
   /// Returns a new Controller object with the settings of the configuration and without jobs. Any thread.
   Result<std::unique_ptr<Controller>> MakeController() const;
   /// The present state in the database, for reads while this controller stands by. Any thread.
@@ -998,8 +999,8 @@ Status Daemon::TakeLease() {
   return {};
 }
 
-Status Daemon::CheckHasNoOwnJobs(const std::vector<JobRecord>& live) const {
-  for (const JobRecord& record : live) {
+Status Daemon::CheckHasNoOwnJobs(const std::map<JobId, JobRecord>& live) const {
+  for (const auto& [id, record] : live) {
     if (!IsActive(record.state) || record.array_count > 0) continue;
     for (const NodeAllocation& allocation : AllocationsOf(record)) {
       if (!allocation.node.empty()) continue;

@@ -53,7 +53,7 @@ TEST(KillMinusNine, LosesNothingAcknowledgedAndKeepsNoPartialCommit) {
     const auto loaded = Must(store->Load());
     ASSERT_GE(loaded.live.size(), last + 1);
     ASSERT_LE(loaded.live.size(), last + 3) << "at most one commit can have been on its way";
-    for (std::uint64_t i = 0; i < loaded.live.size(); ++i) ASSERT_EQ(loaded.live[i], Job(i + 1));
+    for (std::uint64_t i = 1; i <= loaded.live.size(); ++i) ASSERT_EQ(loaded.live.at(JobId(i)), Job(i));
     EXPECT_EQ(loaded.next_id, loaded.live.size() + 1);
     EXPECT_EQ(loaded.jobs_total, loaded.live.size());
     EXPECT_EQ(loaded.live.size() % 2, 0u) << "half a commit was kept";

@@ -132,15 +132,13 @@ Status SqliteStore::Commit(const std::vector<Batch>& batches) {
 Result<Store::Loaded> SqliteStore::Load() {
   const std::lock_guard lock(writer_mutex_);
   Loaded loaded;
-  // A long queue dominates the time and memory of a start. Reserving avoids reallocation and a second copy.
-  DIVVY_TRY(const std::int64_t count, writing_.QueryInteger("SELECT count(*) FROM jobs WHERE state < 6"));
-  loaded.live.reserve(static_cast<std::size_t>(count));
   DIVVY_TRY(Statement live, writing_.Prepare("SELECT " + RowColumns() + " FROM jobs WHERE state < 6 ORDER BY id"));
   while (true) {
     DIVVY_TRY(const bool has_row, live.Next());
     if (!has_row) break;
     DIVVY_TRY(JobRecord record, ReadRow(live));
-    loaded.live.push_back(std::move(record));
+    const JobId id = record.id;
+    loaded.live.emplace_hint(loaded.live.end(), id, std::move(record));
   }
   DIVVY_TRY(Statement settings, writing_.Prepare("SELECT key, value FROM settings ORDER BY key"));
   while (true) {

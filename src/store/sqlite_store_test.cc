@@ -93,7 +93,7 @@ TEST(FullDisk, KeepsNothingOfTheCommitAndWorksAgainWhenThereIsRoom) {
   store = MustOpen(path);
   const auto loaded = Must(store->Load());
   EXPECT_EQ(loaded.live.size(), id + 1);
-  EXPECT_EQ(loaded.live.back().id, JobId(id + 1));
+  EXPECT_EQ(loaded.live.rbegin()->first, JobId(id + 1));
   EXPECT_EQ(loaded.next_id, id + 2);
 }
 
@@ -295,7 +295,7 @@ TEST(Schema, ADatabaseOfTheFirstVersionOpensWithItsJobs) {
   }
   const auto loaded = Must(MustOpen(path)->Load());
   ASSERT_EQ(loaded.live.size(), 1u);
-  const JobRecord& old = loaded.live.front();
+  const JobRecord& old = loaded.live.begin()->second;
   EXPECT_EQ(old.name, "old");
   EXPECT_EQ(old.request, (Request{.gpus = 1, .tasks = 0}));
   EXPECT_EQ(old.team, "");

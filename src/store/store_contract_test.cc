@@ -171,7 +171,7 @@ TEST_P(StoreContract, EveryFieldOfARecordSurvivesARestart) {
   MustCommit(*store_, {Insert({record})});
   const auto loaded = Restart();
   ASSERT_EQ(loaded.live.size(), 1u);
-  EXPECT_EQ(loaded.live.front(), record);
+  EXPECT_EQ(loaded.live.begin()->second, record);
   EXPECT_EQ(Must(store_->Find(JobId(7))), record);
 }
 
@@ -193,7 +193,7 @@ TEST_P(StoreContract, EveryNumberOfAnEnumerationSurvivesARestart) {
   add(preemptible, Preemptible::kRequeue);
   add(intent, StopIntent::kRequeue);
   MustCommit(*store_, {Insert(all)});
-  EXPECT_EQ(Restart().live, all);
+  EXPECT_EQ(Restart().live, Live(all));
 }
 
 TEST_P(StoreContract, ARecordOfDefaultsIsReadBack) {

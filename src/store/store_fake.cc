@@ -115,7 +115,7 @@ Result<Store::Loaded> MemoryStore::Load() {
   const std::lock_guard lock(mutex_);
   Loaded loaded;
   for (const auto& [id, record] : jobs_) {
-    if (!IsFinal(record.state)) loaded.live.push_back(record);
+    if (!IsFinal(record.state)) loaded.live.emplace_hint(loaded.live.end(), id, record);
   }
   loaded.settings.assign(settings_.begin(), settings_.end());
   loaded.next_id = next_id_;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -93,6 +94,19 @@ inline void MustCommit(Store& store, std::vector<Batch> batches) {
   EXPECT_TRUE(done) << done.error().message;
 }
 
+using LiveJobs = std::map<JobId, JobRecord>;
+
+inline LiveJobs Live(const std::vector<JobRecord>& records) {
+  LiveJobs live;
+  for (const JobRecord& record : records) live.emplace(record.id, record);
+  return live;
+}
+
+inline std::vector<std::uint64_t> Ids(const LiveJobs& live) {
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, record] : live) ids.push_back(id.value());
+  return ids;
+}
 inline std::vector<std::uint64_t> Ids(const std::vector<JobRecord>& records) {
   std::vector<std::uint64_t> ids;
   for (const JobRecord& record : records) ids.push_back(record.id.value());

@@ -28,7 +28,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   return made;
 }
 
-void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
+void Controller::Load(JobTable::Records live, const std::vector<std::pair<std::string, std::string>>& settings,
                       std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome) {
   jobs_.SetIds({next_id, jobs_total});
   for (const auto& [key, text] : settings) {
@@ -39,7 +39,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     } else if (key.starts_with(kSharedGroupPrefix)) {
       // A group belonged to all users. Each user with jobs in it gets the limit.
       const std::string group = key.substr(kSharedGroupPrefix.size());
-      for (const JobRecord& record : live) {
+      for (const auto& [id, record] : live) {
         if (record.group == group) feed_.SetGroupLimit(GroupNameOf(group, record.user.name), limit);
       }
       effects_.KeepSetting(key, "");
@@ -48,15 +48,13 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
                         sweeps_.LoadSetting(key, text));
     }
   }
-  for (JobRecord& record : live) {
-    // Run times are learned for arrays as a whole, so their elements are not registered separately.
-    if (!record.array.is_set()) predictions_.Know(record);
-    record.progress.was_paused = record.state == JobState::kPaused;
-    jobs_.live().emplace_hint(jobs_.live().end(), record.id, std::move(record));
-  }
+  jobs_.live() = std::move(live);
   teams_.LoadTeams(pools_.registry());
   // Few walks over all jobs: with a long queue, each one costs milliseconds.
   for (auto& [id, record] : jobs_.live()) {
+    // Run times are learned for arrays as a whole, so their elements are not registered separately.
+    if (!record.array.is_set()) predictions_.Know(record);
+    record.progress.was_paused = record.state == JobState::kPaused;
     if (record.array_at_once > 0) feed_.SetArrayLimit(record);
     // If the job that a dependency names was deleted from the store before its end was noted, the dependency stays
     // pending.

@@ -81,7 +81,7 @@ class Controller {
     jobs_.SetElementNames(std::move(name_of));
   }
   /// Restores the state from the store. Active jobs stay active until OnExited or OnVanished reports their end.
-  void Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
+  void Load(JobTable::Records live, const std::vector<std::pair<std::string, std::string>>& settings,
             std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome);
 
   /// Learns from jobs that ended before this start, oldest first. Call before Load.

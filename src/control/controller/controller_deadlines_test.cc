@@ -144,7 +144,7 @@ TEST(Deadlines, AreKeptAcrossARestart) {
   const JobId job = world.Late(minutes(10), hours(1));
   const JobRecord waiting = *world.controller_.Find(job);
   DeadlineWorld again(1);
-  again.controller_.Load({waiting}, {}, job.value() + 1, 2, World::NoHistory());
+  again.controller_.Load(World::Stored({waiting}), {}, job.value() + 1, 2, World::NoHistory());
   again.controller_.SetCapacity(NodeCapacity());
   again.Turn();
   EXPECT_EQ(again.StateOf(job), JobState::kQueued);

@@ -127,12 +127,10 @@ TEST(Elastic, ARestartRestoresGpusAndPendingShrinks) {
   const JobId job = StartTakingPart(world, 1, 4);
   const JobId waiting = world.Submit(2);
   world.Turn();
-  std::vector<JobRecord> live;
-  for (const auto& [id, record] : world.controller_.live()) live.push_back(record);
 
   World again(4);
   again.now_ = world.now_ + 1min;
-  again.controller_.Load(live, {}, 10, 2, World::NoHistory());
+  again.controller_.Load(world.controller_.live(), {}, 10, 2, World::NoHistory());
   EXPECT_TRUE(Resizes(again.Turn()).empty()) << "it was asked already";
   EXPECT_EQ(again.controller_.Find(job)->gpus_asked_back, world.controller_.Find(job)->gpus_asked_back);
   EXPECT_TRUE(Checkpoint(again, job).has_changed);

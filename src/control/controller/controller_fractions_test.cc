@@ -288,7 +288,7 @@ TEST_F(GpuFractions, SurviveAControllerRestart) {
   Controller again(Policy(), Limits(), 2);
   NodeCapacity capacity = controller_.scheduler().capacity();
   again.SetCapacity(capacity);
-  again.Load({*controller_.Find(a)}, {}, 100, 1, NoHistory());
+  again.Load(Stored({*controller_.Find(a)}), {}, 100, 1, NoHistory());
   EXPECT_EQ(again.CheckInvariants(), "");
   EXPECT_EQ(again.scheduler().node(kOwnNode).room(0), GpuShare(5'000));
 }
@@ -376,7 +376,7 @@ TEST_F(GpuFractions, ARunningJobHoldsAGpuThatDisappearedDuringARestart) {
   NodeCapacity capacity = controller_.scheduler().capacity();
   capacity.gpus.clear();
   again.SetCapacity(capacity);
-  again.Load({*controller_.Find(a), *controller_.Find(whole)}, {}, 100, 1, NoHistory());
+  again.Load(Stored({*controller_.Find(a), *controller_.Find(whole)}), {}, 100, 1, NoHistory());
   EXPECT_EQ(again.CheckInvariants(), "");
   EXPECT_EQ(again.scheduler().node(kOwnNode).availability.at(0).fault, "its node no longer has it");
   EXPECT_EQ(again.scheduler().free_count(), 0);

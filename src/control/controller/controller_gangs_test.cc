@@ -453,9 +453,7 @@ TEST(Gangs, ARestartUndoesPreparationsAndKeepsStartedGangs) {
   before.Prepare(unready, "n1");
   before.Turn();
   Machines after(2, 4);
-  std::vector<JobRecord> live;
-  for (const auto& [id, record] : before.controller_.live()) live.push_back(record);
-  after.controller_.Load(live, {}, 100, 2, World::NoHistory());
+  after.controller_.Load(before.controller_.live(), {}, 100, 2, World::NoHistory());
   Effects effects = after.Turn();
   EXPECT_EQ(Machines::Told<StopCommand>(effects, unready), (Names{"n1", "n2"}));
   EXPECT_TRUE(Machines::Told<StopCommand>(effects, ready).empty());

@@ -70,10 +70,9 @@ TEST_F(Groups, AnAdministratorLimitsTheGroupsOfAllUsers) {
 TEST_F(Groups, LimitsOfAnOlderReleaseBelongToTheUsersWithJobs) {
   Submit(world_.ada_, "nightly");
   Submit(bo_, "other");
-  std::vector<JobRecord> live;
-  for (const auto& [id, record] : world_.controller_.live()) live.push_back(record);
   World again(4);
-  again.controller_.Load(live, {{"group.nightly", "2"}, {"group.gone", "3"}}, 10, 2, World::NoHistory());
+  again.controller_.Load(world_.controller_.live(), {{"group.nightly", "2"}, {"group.gone", "3"}}, 10, 2,
+                         World::NoHistory());
   EXPECT_EQ(again.controller_.scheduler().group_limit(GroupNameOf("nightly", "ada")), 2);
   EXPECT_EQ(again.controller_.scheduler().group_limit(GroupNameOf("nightly", "bo")), 0);
   std::map<std::string, std::string> kept;

@@ -20,7 +20,7 @@ TEST(ControllerNodes, AJobThatRanBeforeARestartIsNotReportedAsFirstInQueue) {
   after.controller_.OnNodeRow(MachineRow("n1", 4));
   JobRecord kept = before.Of(job);
   kept.state = JobState::kStarting;  // As stored.
-  after.controller_.Load({kept}, {}, 100, 1, World::NoHistory());
+  after.controller_.Load(World::Stored({kept}), {}, 100, 1, World::NoHistory());
   EXPECT_EQ(StateReason(after.controller_, after.Of(job)),
             "node n1 has not been heard from since the controller began; the job may run there");
   after.controller_.OnNodeReconciled("n1");
@@ -67,7 +67,7 @@ TEST(ControllerNodes, AJobThatRanForLongIsStoredAsRunning) {
   ASSERT_EQ(effects.batch.updates.size(), 1u);
   Machines after(0);
   after.controller_.OnNodeRow(MachineRow("n1", 4));
-  after.controller_.Load(effects.batch.updates, {}, 100, 1, World::NoHistory());
+  after.controller_.Load(World::Stored(effects.batch.updates), {}, 100, 1, World::NoHistory());
   EXPECT_EQ(after.StateOf(job), JobState::kRunning);
   EXPECT_EQ(StateReason(after.controller_, after.Of(job)),
             "node n1 has not been heard from since the controller began; the job may go on there");
@@ -91,7 +91,7 @@ TEST(ControllerNodes, ASignalToADisconnectedNodeIsKeptWherePossible) {
   // Without a session the signal cannot be kept.
   Machines after(0);
   after.controller_.OnNodeRow(MachineRow("n1", 4));
-  after.controller_.Load({world.Of(job)}, {}, 100, 1, World::NoHistory());
+  after.controller_.Load(World::Stored({world.Of(job)}), {}, 100, 1, World::NoHistory());
   const auto refused = after.controller_.Signal(job, 10, SignalReach::kTree, world.ada_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(

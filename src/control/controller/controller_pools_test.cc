@@ -578,16 +578,14 @@ TEST_F(Pools, PoolsAreRestoredAfterARestart) {
   PoolRow row = Pool("a", {"n1", "n2"});
   row.running = 1;
   Make({row, Pool("b", {"n3"})});
-  std::vector<JobRecord> live;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Submit("a,b", 1), "");
   world_.Turn();
-  for (const auto& [id, record] : world_.controller_.live()) live.push_back(record);
   Controller again(Policy(), Limits(), 1);
   ASSERT_TRUE(again.UsePools({row, Pool("b", {"n3"})}));
   again.SetOwnName("head");
   for (const auto& [name, gpus] : {std::pair("n1", 4), std::pair("n2", 4), std::pair("n3", 2)})
     again.OnNodeRow(MachineRow(name, gpus, 8));
-  again.Load(std::move(live), {}, 4, 3, World::NoHistory());
+  again.Load(world_.controller_.live(), {}, 4, 3, World::NoHistory());
   EXPECT_EQ(again.CheckInvariants(), "");
   EXPECT_EQ(again.scheduler().group_running("pool a"), 1);
   EXPECT_EQ(again.PoolLoads().at("b").running, 2);

@@ -115,7 +115,7 @@ TEST(Preemption, JobsThatRanBeforeARestartCanBePreempted) {
 
   World again(4, policy);
   again.now_ = before.now_ + 1min;
-  again.controller_.Load(live, {}, 10, 2, World::NoHistory());
+  again.controller_.Load(World::Stored(live), {}, 10, 2, World::NoHistory());
   again.Turn();
   SubmitWith(again, 2, 5, Preemptible::kNever);
   std::vector<JobId> stopped = Stopped(again.Turn());

@@ -178,8 +178,8 @@ TEST(ReportedProgress, IsRestoredWithTheExpectedEndAfterARestart) {
   world.Turn();
   World again(1);
   again.now_ = world.now_;
-  again.controller_.Load({*world.controller_.Find(job), *world.controller_.Find(waiting)}, {}, waiting.value() + 1, 2,
-                         World::NoHistory());
+  again.controller_.Load(World::Stored({*world.controller_.Find(job), *world.controller_.Find(waiting)}), {},
+                         waiting.value() + 1, 2, World::NoHistory());
   again.Turn();
   EXPECT_EQ(again.controller_.Find(job)->progress, world.controller_.Find(job)->progress);
   const auto explained = Explain(again.controller_.scheduler(), waiting, again.now_, again.controller_.run_spread());

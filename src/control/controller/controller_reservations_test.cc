@@ -150,10 +150,10 @@ TEST_F(Reservations, ARestartPlacesReservationsAroundRunningJobs) {
   ASSERT_EQ(world_.StateOf(own), JobState::kStarting);
   World other(4);
   other.now_ = world_.now_ + minutes(1);
-  std::vector<JobRecord> live{*world_.controller_.Find(filler), *world_.controller_.Find(own)};
   ReservationRegistry registry;
   const auto setting = registry.Add(world_.controller_.reservations().all().at(1));
-  other.controller_.Load(std::move(live), {setting}, 10, 2, World::NoHistory());
+  other.controller_.Load(World::Stored({*world_.controller_.Find(filler), *world_.controller_.Find(own)}), {setting},
+                         10, 2, World::NoHistory());
   const JobId first = Submit(other, "bob", 1, minutes(30)), second = Submit(other, "bob", 1, minutes(30));
   EXPECT_EQ(World::Launched(other.Turn()), std::vector<JobId>{first}) << "one GPU is nobody's";
   EXPECT_EQ(other.StateOf(second), JobState::kQueued);

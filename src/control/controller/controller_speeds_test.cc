@@ -221,7 +221,7 @@ TEST(LearnedSpeeds, IgnoreTheRunTimeOfARunThatWasPausedDuringARestart) {
   MixedWorld again;
   again.now_ = world.now_ + 10h;
   again.controller_.LearnRunTimes(world.ended_);
-  again.controller_.Load({stored}, {}, job.value() + 1, 1, World::NoHistory());
+  again.controller_.Load(World::Stored({stored}), {}, job.value() + 1, 1, World::NoHistory());
   again.Turn();
   ASSERT_TRUE(again.controller_.Resume(job, again.ada_, again.now_));
   again.now_ += 100min;
@@ -257,11 +257,9 @@ TEST(SpeedsUnderFair, SlowGpusCountLess) {
   EXPECT_TRUE(why.key.starts_with("team vision runs 4 GPUs (worth 3.1 GPUs by speed) of a share of ")) << why.key;
   // The same holds after a restart.
   MixedWorld again(policy);
-  std::vector<JobRecord> live;
-  for (const auto& [id, record] : world.controller_.live()) live.push_back(record);
   ASSERT_TRUE(again.controller_.SetTeam(team, Caller{world.ada_.user, true, {}}, world.now_));
   again.now_ = world.now_;
-  again.controller_.Load(live, {}, waits.value() + 1, 3, World::NoHistory());
+  again.controller_.Load(world.controller_.live(), {}, waits.value() + 1, 3, World::NoHistory());
   again.Turn();
   EXPECT_EQ(again.controller_.scheduler().teams().worth(again.controller_.scheduler().TeamOf("vision")), 31'000);
   world.Exit(slow, 0);

@@ -159,7 +159,7 @@ TEST(StaleGangs, ARestartOfTheControllerKeepsTheGrace) {
 
   Machines next(3, 4);
   next.now_ = world.now_ + 1min;
-  next.controller_.Load({stored}, {}, 100, 1, World::NoHistory());
+  next.controller_.Load(World::Stored({stored}), {}, 100, 1, World::NoHistory());
   EXPECT_TRUE(Machines::Told<StopCommand>(next.Turn(), world.job).empty());
   EXPECT_EQ(next.StateOf(world.job), JobState::kRunning);
   EXPECT_LE(next.controller_.next_wakeup(), world.now_ + 5min);

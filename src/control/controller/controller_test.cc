@@ -224,7 +224,7 @@ TEST(Controller, AJobWhoseDependencyIsNoLongerInTheHistorySaysSo) {
   world.Turn();
   const JobRecord waiting = *world.controller_.Find(job);
   World again(1);
-  again.controller_.Load({waiting}, {}, job.value() + 1, 2, World::NoHistory());
+  again.controller_.Load(World::Stored({waiting}), {}, job.value() + 1, 2, World::NoHistory());
   EXPECT_EQ(again.controller_.WaitingReason(waiting),
             "waits for job 1 to succeed, which is no longer in the history (divvy update 2 --dependency \"\" removes "
             "its dependencies)");
@@ -242,7 +242,7 @@ TEST(Controller, AMetDependencySurvivesTheRemovalOfItsJob) {
   const auto row = std::ranges::find(effects.batch.updates, job, &JobRecord::id);
   ASSERT_NE(row, effects.batch.updates.end()) << "it is in the batch that has the end of its target";
   World again(2);
-  again.controller_.Load({*row}, {}, job.value() + 1, 2, World::NoHistory());
+  again.controller_.Load(World::Stored({*row}), {}, job.value() + 1, 2, World::NoHistory());
   ASSERT_TRUE(again.controller_.Release(job, kNoTime, again.ada_, again.now_));
   EXPECT_EQ(World::Launched(again.Turn()), std::vector<JobId>{job});
 }
@@ -260,8 +260,8 @@ TEST(Controller, AnImpossibleDependencySurvivesTheRemovalOfItsJob) {
   world.Exit(first, 3);
   world.Turn();
   World again(2);
-  again.controller_.Load({*world.controller_.Find(second), *world.controller_.Find(job)}, {}, job.value() + 1, 3,
-                         World::NoHistory());
+  again.controller_.Load(World::Stored({*world.controller_.Find(second), *world.controller_.Find(job)}), {},
+                         job.value() + 1, 3, World::NoHistory());
   again.Exit(second, 1);
   EXPECT_EQ(EndedRecord(again.Turn(), job).state, JobState::kCancelled);
 }

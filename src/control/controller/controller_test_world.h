@@ -73,6 +73,12 @@ class World {
     const JobRecord* record = controller_.Find(job);
     return record == nullptr ? std::nullopt : std::optional(record->state);
   }
+  /// The live jobs of a store.
+  static JobTable::Records Stored(const std::vector<JobRecord>& records) {
+    JobTable::Records live;
+    for (const JobRecord& record : records) live.emplace(record.id, record);
+    return live;
+  }
   static FindOutcome NoHistory() {
     return [](JobId) { return std::nullopt; };
   }

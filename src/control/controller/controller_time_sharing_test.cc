@@ -161,9 +161,8 @@ class Shared {
     controller_->TakeEffects();
     commands.clear();
     controller_ = Made();
-    std::vector<JobRecord> live;
-    for (const auto& [id, row] : rows_) live.push_back(row);
-    controller_->Load(live, {settings.begin(), settings.end()}, next_id_, 0, World::NoHistory());
+    controller_->Load({rows_.begin(), rows_.end()}, {settings.begin(), settings.end()}, next_id_, 0,
+                      World::NoHistory());
     EXPECT_EQ(controller_->CheckInvariants(), "");
     std::vector<JobId> lost;
     for (const auto& [id, row] : rows_) {

@@ -1,6 +1,7 @@
 #include "simulate/chaos/daemon_life.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <variant>
 
@@ -25,9 +26,9 @@ void TearElements(std::vector<Batch>& batches) {
 }
 
 /// "GPU 3 is held by job 5 and by job 9"; "" if every GPU has one owner. Load asserts it.
-std::string HeldTwice(const std::vector<JobRecord>& live) {
+std::string HeldTwice(const std::map<JobId, JobRecord>& live) {
   std::map<int, JobId> owners;
-  for (const JobRecord& record : live) {
+  for (const auto& [id, record] : live) {
     if (!IsActive(record.state) || record.array_count > 0) continue;
     for (int gpu : record.gpus.ToVector()) {
       const auto [at, is_new] = owners.emplace(gpu, record.id);

@@ -417,7 +417,7 @@ void ControllersWorld::CheckStarts() {
 
 bool ControllersWorld::CheckLoaded(const Store::Loaded& loaded) {
   std::map<std::pair<std::string, int>, JobId> owners;
-  for (const JobRecord& record : loaded.live) {
+  for (const auto& [id, record] : loaded.live) {
     if (!IsActive(record.state)) continue;
     for (int gpu : record.gpus.ToVector()) {
       if (const auto [at, is_new] = owners.emplace(std::pair(record.node, gpu), record.id); !is_new)

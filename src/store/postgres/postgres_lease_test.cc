@@ -137,7 +137,7 @@ TEST_F(PostgresLeases, AStandbyThatFollowsHasTheSameJobsAsOneThatLoads) {
   more.inserts.push_back({job(6, JobState::kHeld), std::make_shared<JobSpec>()});
   more.updates = {job(1, JobState::kFailed)};
   ASSERT_TRUE(store->Commit({more}));
-  const std::vector<JobRecord> loaded = Must(store->Load()).live;
+  const LiveJobs loaded = Must(store->Load()).live;
   PostgresOptions warm = options_;
   warm.followed = follower->jobs();
   warm.lease = Must(Open("a")->Take());  // Ends the session of the store above.

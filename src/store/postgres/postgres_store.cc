@@ -137,6 +137,13 @@ Status ReadLive(PgReader& reader, const std::function<bool(std::vector<JobRecord
   }
 }
 
+void Append(std::map<JobId, JobRecord>& live, std::vector<JobRecord>& records) {
+  for (JobRecord& record : records) {
+    const JobId id = record.id;
+    live.emplace_hint(live.end(), id, std::move(record));
+  }
+}
+
 const std::string kCommitsSql = "SELECT commits FROM writer";
 
 // Reads the rows that were changed since the last call. A transaction that is still running now is read in the next
@@ -174,7 +181,7 @@ class PostgresFollower final : public StoreFollower {
     DIVVY_TRY(const std::int64_t since, ReadNumber(reader_, "SELECT txid_snapshot_xmin(txid_current_snapshot())"));
     jobs_->live.clear();
     DIVVY_CHECK(ReadLive(reader_, [this](std::vector<JobRecord> records) {
-      for (JobRecord& record : records) jobs_->live.emplace_hint(jobs_->live.end(), record.id, std::move(record));
+      Append(jobs_->live, records);
       return !is_stopping_;
     }));
     DIVVY_TRY(jobs_->commits, ReadNumber(reader_, kCommitsSql));
@@ -267,14 +274,11 @@ Result<Store::Loaded> PostgresStore::Load() {
   DIVVY_TRY(const std::int64_t commits, number(kCommitsSql));
   if (followed_ && followed_->since != 0 && followed_->commits <= commits) {
     DIVVY_CHECK(ReadChanges(scanner_, *followed_));
-    loaded.live.reserve(followed_->live.size());
-    for (auto& [id, record] : followed_->live) loaded.live.push_back(std::move(record));
+    loaded.live = std::move(followed_->live);
     followed_.reset();
   } else {
-    DIVVY_TRY(const std::int64_t count, number("SELECT count(*) FROM jobs WHERE state < 6"));
-    loaded.live.reserve(static_cast<std::size_t>(count));
     DIVVY_CHECK(ReadLive(scanner_, [&](std::vector<JobRecord> records) {
-      std::ranges::move(records, std::back_inserter(loaded.live));
+      Append(loaded.live, records);
       return true;
     }));
   }

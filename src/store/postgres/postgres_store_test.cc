@@ -207,9 +207,9 @@ TEST_F(Postgres, ACrashOfTheServerLosesNothingAcknowledged) {
   store.reset();
   store = MustOpen();
   std::vector<std::uint64_t> found;
-  for (const JobRecord& record : Must(store->Load()).live) {
-    if (record.id.value() % 2 == 1) found.push_back(record.id.value());
-    else EXPECT_EQ(found.back(), record.id.value() - 1) << "half a commit was kept";
+  for (const std::uint64_t id : Ids(Must(store->Load()).live)) {
+    if (id % 2 == 1) found.push_back(id);
+    else EXPECT_EQ(found.back(), id - 1) << "half a commit was kept";
   }
   EXPECT_EQ(found, acknowledged);
   EXPECT_GE(acknowledged.size(), 80u);
