@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A replica for tests of services: an HTTP server on $PORT that may hold memory of a GPU and uses it for each request.
 
-    replica.py [--delay S] [--load S] [--vram BYTES] [--version TEXT] [--flap] [--crash S]
+    replica.py [--delay S] [--load S] [--vram BYTES] [--version TEXT] [--flap] [--crash S] [--leak]
 
-GET /healthz answers at once; any other path after --delay seconds and a use of the GPU. /headers answers with the request, /stream in chunks, and
-/ws answers a WebSocket handshake and echoes what comes.
+GET /healthz answers at once; any other path after --delay seconds and a use of the GPU. With --leak, each of these keeps
+20 MB. /headers answers with the request, /stream in chunks, and /ws answers a WebSocket handshake and echoes what comes.
 """
 import argparse
 import asyncio
@@ -22,6 +22,7 @@ options.add_argument("--vram", type=int, default=0)
 options.add_argument("--version", default="1")
 options.add_argument("--flap", action="store_true")
 options.add_argument("--crash", type=float, default=0)
+options.add_argument("--leak", action="store_true")
 wishes = options.parse_args()
 
 
@@ -52,6 +53,7 @@ class Gpu:
 time.sleep(wishes.load)
 gpu = Gpu(wishes.vram) if wishes.vram else None
 checks = 0
+leaked = []
 
 
 def answer(status, body, extra=""):
@@ -93,6 +95,8 @@ async def serve(reader, writer):
                     await asyncio.sleep(0.05)
                 writer.write(b"0\r\n\r\n")
             else:
+                if wishes.leak:
+                    leaked.append(bytearray(20_000_000))
                 await asyncio.sleep(wishes.delay)
                 good = gpu is None or await asyncio.get_running_loop().run_in_executor(None, gpu.use)
                 body = f"{wishes.version} {os.environ.get('DIVVY_SERVICE_REPLICA', '')}\n".encode()
