@@ -5,6 +5,8 @@
 
 GET /healthz answers at once; any other path after --delay seconds and a use of the GPU. With --leak, each of these keeps
 20 MB. /headers answers with the request, /stream in chunks, and /ws answers a WebSocket handshake and echoes what comes.
+/drop closes the connection without an answer while the file `drop` exists, which it removes. Each request to it is a line
+on standard output.
 """
 import argparse
 import asyncio
@@ -83,6 +85,12 @@ async def serve(reader, writer):
                 checks += 1
                 bad = wishes.flap and checks > 3
                 writer.write(answer("500 Flapping" if bad else "200 OK", b"ok\n"))
+            elif path == "/drop":
+                print(lines[0], flush=True)
+                if os.path.exists("drop"):
+                    os.remove("drop")
+                    return
+                writer.write(answer("200 OK", b"ok\n"))
             elif path == "/headers":
                 writer.write(answer("200 OK", head.encode("latin-1")))
             elif path == "/ws":

@@ -9,7 +9,9 @@ unpack_haproxy
 # Options of curl: the front may open a port only two seconds after its last change.
 patient="--retry 10 --retry-delay 1 --retry-connrefused"
 replica="python3 $root/scripts/services/replica.py"
-up() { divvy up --quiet --emulate 2xH100-80GB; }
+port=
+up() { up_at "$port" --emulate 2xH100-80GB; }
+with_machines
 service_field() { divvy serve show "$1" --json | python3 -c "import json,sys; print(json.load(sys.stdin)['$2'])"; }
 service_is() { [ "$(service_field "$1" "$2")" = "$3" ]; }
 url_of() { service_field "$1" url; }
@@ -25,7 +27,7 @@ end_services() {
   done
   for pid in $(front_pids); do kill "$pid" 2>/dev/null || true; done
 }
-trap 'end_services; clean_up' EXIT
+trap 'end_services; clean_up; end_agents; rm -rf "$machines"' EXIT
 refused() {
   local words=$1
   shift
@@ -147,6 +149,18 @@ expect 0 "$(of killed_daemon failed)" "failed requests while the daemon was kill
 expect "$pid" "$(front_pids)" "the pid of HAProxy after a restart of the daemon"
 expect 2 "$(service_field chat hot)" "replicas after a restart of the daemon"
 
+# A request to which a replica gives no answer is repeated, but only if that cannot do something twice.
+touch drop
+expect 200 "$(curl $patient -s -o answer -w '%{http_code}' "${url}drop")" "a GET that is repeated"
+touch drop
+expect 502 "$(curl -s -o answer -w '%{http_code}' -d text "${url}drop")" "a POST that is not"
+lines_of() { divvy serve logs chat "$1" | grep -c "$2" || true; }
+posts=0 gets=0
+for number in $(divvy serve show chat --json | python3 -c 'import json,sys; print(*[r["number"] for r in json.load(sys.stdin)["replicas"]])'); do
+  gets=$((gets + $(lines_of "$number" "GET /drop"))) posts=$((posts + $(lines_of "$number" "POST /drop")))
+done
+expect "2 1" "$gets $posts" "requests that reached replicas"
+
 # To zero and back: the first request waits for a replica.
 divvy serve create cold --replicas 0..2 --idle 1s --down-delay 1s --no-park -- $replica >/dev/null
 expect cold "$(service_field cold state)" "a service without requests"
@@ -199,11 +213,11 @@ refused "there is no service 'nothing'" show nothing
 refused "has no revision 99" rollback chat 99
 refused "nothing to run" create bad
 # Another daemon of the same user does not share a port.
-port=$(url_of chat | grep -oE '[0-9]+/' | tr -d /)
+taken=$(url_of chat | grep -oE '[0-9]+/' | tr -d /)
 other=$(mktemp -d)
 DIVVY_HOME=$other divvy up --quiet --emulate 1xH100-80GB
-! DIVVY_HOME=$other divvy serve create other --port "$port" -- true 2>message || fail "two daemons share port $port"
-grep -q "port $port cannot be used on this machine" message || fail "says: $(cat message)"
+! DIVVY_HOME=$other divvy serve create other --port "$taken" -- true 2>message || fail "two daemons share port $taken"
+grep -q "port $taken cannot be used on this machine" message || fail "says: $(cat message)"
 DIVVY_HOME=$other divvy down >/dev/null
 rm -rf "$other"
 divvy serve create never --ready-within 2s --replicas 1 -- sleep 1000 >/dev/null
@@ -289,6 +303,17 @@ expect 200 "$(curl $patient -s -m 60 -o answer -w '%{http_code}' "$(url_of urgen
 [ "$(field "$batch" restarts)" = 1 ] || fail "it was not preempted: $(divvy show "$batch")"
 WAIT_S=60 wait_for "the batch job again" state_is "$batch" running
 divvy cancel "$batch" --grace 0 >/dev/null
+
+# Replicas on another node answer at the same port.
+(umask 077 && divvy token create --node >node.token 2>/dev/null)
+on n1 agent --join-file "$PWD/node.token" --name n1 --emulate 2xA100-40GB --detach --quiet
+wait_for "the other node" sh -c 'divvy nodes | grep -q "^n1 *up"'
+divvy serve create far --replicas 2 --gpus 1 --nodelist n1 --health /healthz -- $replica >/dev/null
+WAIT_S=60 wait_for "two replicas on another node" service_is far hot 2
+expect n1 "$(divvy show far --json | grep -oE '"node":"[^"]*"' | head -1 | cut -d'"' -f4)" "the node of a replica"
+expect 200 "$(curl $patient -s -o answer -w '%{http_code}' "$(url_of far)")" "a request to another node"
+divvy serve delete far >/dev/null
+wait_for "the end of far" sh -c '! divvy serve list | grep -q far'
 
 # Deletion leaves nothing: no replica, no HAProxy, no row, no free port taken.
 for name in cold never flap small filed urgent; do divvy serve delete "$name" >/dev/null; done
