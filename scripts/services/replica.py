@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """A replica for tests of services: an HTTP server on $PORT that may hold memory of a GPU and uses it for each request.
 
-    replica.py [--delay S] [--load S] [--vram BYTES] [--version TEXT] [--flap] [--crash S]
+    replica.py [--delay S] [--load S] [--vram BYTES] [--version TEXT] [--flap] [--crash S] [--leak]
 
-GET /healthz answers at once; any other path after --delay seconds and a use of the GPU. /headers answers with the request, /stream in chunks, and
-/ws answers a WebSocket handshake and echoes what comes.
+GET /healthz answers at once; any other path after --delay seconds and a use of the GPU. With --leak, each of these keeps
+20 MB. /headers answers with the request, /stream in chunks, and /ws answers a WebSocket handshake and echoes what comes.
+/drop closes the connection without an answer while the file `drop` exists, which it removes. Each request to it is a line
+on standard output.
 """
 import argparse
 import asyncio
@@ -22,6 +24,7 @@ options.add_argument("--vram", type=int, default=0)
 options.add_argument("--version", default="1")
 options.add_argument("--flap", action="store_true")
 options.add_argument("--crash", type=float, default=0)
+options.add_argument("--leak", action="store_true")
 wishes = options.parse_args()
 
 
@@ -52,6 +55,7 @@ class Gpu:
 time.sleep(wishes.load)
 gpu = Gpu(wishes.vram) if wishes.vram else None
 checks = 0
+leaked = []
 
 
 def answer(status, body, extra=""):
@@ -81,6 +85,12 @@ async def serve(reader, writer):
                 checks += 1
                 bad = wishes.flap and checks > 3
                 writer.write(answer("500 Flapping" if bad else "200 OK", b"ok\n"))
+            elif path == "/drop":
+                print(lines[0], flush=True)
+                if os.path.exists("drop"):
+                    os.remove("drop")
+                    return
+                writer.write(answer("200 OK", b"ok\n"))
             elif path == "/headers":
                 writer.write(answer("200 OK", head.encode("latin-1")))
             elif path == "/ws":
@@ -93,6 +103,8 @@ async def serve(reader, writer):
                     await asyncio.sleep(0.05)
                 writer.write(b"0\r\n\r\n")
             else:
+                if wishes.leak:
+                    leaked.append(bytearray(20_000_000))
                 await asyncio.sleep(wishes.delay)
                 good = gpu is None or await asyncio.get_running_loop().run_in_executor(None, gpu.use)
                 body = f"{wishes.version} {os.environ.get('DIVVY_SERVICE_REPLICA', '')}\n".encode()

@@ -9,7 +9,9 @@ unpack_haproxy
 # Options of curl: the front may open a port only two seconds after its last change.
 patient="--retry 10 --retry-delay 1 --retry-connrefused"
 replica="python3 $root/scripts/services/replica.py"
-up() { divvy up --quiet --emulate 2xH100-80GB; }
+port=
+up() { up_at "$port" --emulate 2xH100-80GB; }
+with_machines
 service_field() { divvy serve show "$1" --json | python3 -c "import json,sys; print(json.load(sys.stdin)['$2'])"; }
 service_is() { [ "$(service_field "$1" "$2")" = "$3" ]; }
 url_of() { service_field "$1" url; }
@@ -25,7 +27,7 @@ end_services() {
   done
   for pid in $(front_pids); do kill "$pid" 2>/dev/null || true; done
 }
-trap 'end_services; clean_up' EXIT
+trap 'end_services; clean_up; end_agents; rm -rf "$machines"' EXIT
 refused() {
   local words=$1
   shift
@@ -33,7 +35,7 @@ refused() {
   expect 1 "$(wc -l <message)" "lines about: $*"
   grep -qF -- "$words" message || fail "$* says: $(cat message)"
 }
-printf '[prices]\ndefault = 2\n' >"$DIVVY_HOME/divvy.toml"
+printf '[prices]\ndefault = 2\n[preemption]\npreempts = true\n' >"$DIVVY_HOME/divvy.toml"
 up
 
 # A service answers, streams, and carries WebSockets. Each replica has its own port.
@@ -147,6 +149,18 @@ expect 0 "$(of killed_daemon failed)" "failed requests while the daemon was kill
 expect "$pid" "$(front_pids)" "the pid of HAProxy after a restart of the daemon"
 expect 2 "$(service_field chat hot)" "replicas after a restart of the daemon"
 
+# A request to which a replica gives no answer is repeated, but only if that cannot do something twice.
+touch drop
+expect 200 "$(curl $patient -s -o answer -w '%{http_code}' "${url}drop")" "a GET that is repeated"
+touch drop
+expect 502 "$(curl -s -o answer -w '%{http_code}' -d text "${url}drop")" "a POST that is not"
+lines_of() { divvy serve logs chat "$1" | grep -c "$2" || true; }
+posts=0 gets=0
+for number in $(divvy serve show chat --json | python3 -c 'import json,sys; print(*[r["number"] for r in json.load(sys.stdin)["replicas"]])'); do
+  gets=$((gets + $(lines_of "$number" "GET /drop"))) posts=$((posts + $(lines_of "$number" "POST /drop")))
+done
+expect "2 1" "$gets $posts" "requests that reached replicas"
+
 # To zero and back: the first request waits for a replica.
 divvy serve create cold --replicas 0..2 --idle 1s --down-delay 1s --no-park -- $replica >/dev/null
 expect cold "$(service_field cold state)" "a service without requests"
@@ -154,6 +168,8 @@ url=$(url_of cold)
 expect 200 "$(curl $patient -s -m 60 -o answer -w '%{http_code}' "$url")" "the first request to a cold service"
 WAIT_S=60 wait_for "no replica" service_is cold state cold
 divvy serve show cold | grep -q "0 -> 1: load" || fail "no reason: $(divvy serve show cold)"
+explained() { divvy why "$1" --json | grep -qF -- "$2"; }
+explained cold "Service cold is cold: it has no replica, and the next request starts one." || fail "why says: $(divvy why cold)"
 
 # The number of replicas follows a metric that they print. A service whose metric never comes says so.
 echo 5 >depth
@@ -167,7 +183,9 @@ wait_for "the sum of their values" service_is metric metric 75
 divvy serve show metric | grep -q "depth: 75, target 10 per replica" || fail "show says: $(divvy serve show metric)"
 divvy serve update metric --target-metric other >/dev/null
 wait_for "a note about the metric" service_is metric note \
-  "no replica reports a value of 'other' from 0 on; until one does, the number of replicas stays"
+  "no replica reports a number from 0 on as 'other' (NaN does not count); until one does, the number of replicas stays"
+explained metric "Service metric is hot: 3 replicas are ready. The problem: no replica reports a number from 0 on as 'other'" ||
+  fail "why says: $(divvy why metric)"
 divvy serve delete metric >/dev/null
 
 # A replica with GPU memory is parked when it is idle, and the first request wakes it. The other services answer.
@@ -177,6 +195,8 @@ expect 200 "$(curl $patient -s -m 60 -o answer -w '%{http_code}' "$url")" "the f
 WAIT_S=60 wait_for "a parked replica" service_is parks state parked
 job=$(divvy serve show parks --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["replicas"][0]["job"])')
 divvy why "$job" | grep -q "parked" || fail "why says: $(divvy why "$job")"
+explained parks "Service parks is parked: its GPU memory is on the host, and the next request wakes it." ||
+  fail "why says: $(divvy why parks)"
 expect 200 "$(curl $patient -s -m 60 -o answer -w '%{http_code}' "$url")" "a request to a parked replica"
 woken() { divvy serve show parks | grep -q "is awake after"; }
 wait_for "the time that it needed" woken
@@ -193,21 +213,34 @@ refused "there is no service 'nothing'" show nothing
 refused "has no revision 99" rollback chat 99
 refused "nothing to run" create bad
 # Another daemon of the same user does not share a port.
-port=$(url_of chat | grep -oE '[0-9]+/' | tr -d /)
+taken=$(url_of chat | grep -oE '[0-9]+/' | tr -d /)
 other=$(mktemp -d)
 DIVVY_HOME=$other divvy up --quiet --emulate 1xH100-80GB
-! DIVVY_HOME=$other divvy serve create other --port "$port" -- true 2>message || fail "two daemons share port $port"
-grep -q "port $port cannot be used on this machine" message || fail "says: $(cat message)"
+! DIVVY_HOME=$other divvy serve create other --port "$taken" -- true 2>message || fail "two daemons share port $taken"
+grep -q "port $taken cannot be used on this machine" message || fail "says: $(cat message)"
 DIVVY_HOME=$other divvy down >/dev/null
 rm -rf "$other"
 divvy serve create never --ready-within 2s --replicas 1 -- sleep 1000 >/dev/null
 says() { divvy serve show "$1" | grep -q -- "$2"; }
 wait_for "the reason of never" says never "did not answer on port [0-9]* within 2 s; it must listen on the port in \$PORT"
+explained never "The problem: replica 1 (job " || fail "why says: $(divvy why never)"
+job=$(divvy serve show never --json | grep -oE 'replica 1 is job [0-9]+' | grep -oE '[0-9]+$')
+wait_for "the end of that replica" explained "$job" "service never replaces it: it did not answer on port"
 divvy serve create flap --health /healthz --replicas 1 -- $replica --flap >/dev/null
 WAIT_S=60 wait_for "the reason of flap" says flap "its health check fails; it gets no requests until it succeeds"
+explained flap "The problem: replica 1: its health check fails" || fail "why says: $(divvy why flap)"
+# Its memory grows with each request until it is killed. The reason stays while the next replica runs.
+divvy serve create leak --replicas 1 --memory 100M -- $replica --leak >/dev/null
+WAIT_S=60 wait_for "a ready replica of leak" service_is leak hot 1
+for _ in 1 2 3 4 5 6; do curl $patient -s -m 60 -o answer "$(url_of leak)" || true; done
+WAIT_S=60 wait_for "the reason of leak" explained leak "was killed because it exceeded its memory; see divvy logs"
+WAIT_S=60 wait_for "another replica of leak" service_is leak hot 1
+explained leak "was killed because it exceeded its memory; see divvy logs" || fail "why says: $(divvy why leak)"
+divvy serve delete leak >/dev/null
 divvy serve create small --max-body 10 --replicas 1 -- $replica >/dev/null
 WAIT_S=60 wait_for "a ready replica" service_is small hot 1
 expect 413 "$(curl $patient -s -o answer -w '%{http_code}' -d 'more than ten bytes' "$(url_of small)")" "a large body"
+wait_for "the reason of 413" explained small "1 request in the last 5 min got 413, because the body is larger than --max-body 10 bytes"
 
 # Tokens and TLS: without a token the answer is 401, with one the replica does not see it, and no file has it.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \
@@ -261,8 +294,29 @@ refused "wrong.yaml:2: service 'filed': the key new-token is not for a file" app
 printf 'services:\n  - {name: filed, command: x, canary: 10%%}\n' >wrong.yaml
 refused "wrong.yaml:2: service 'filed': the key canary is not for a file" apply wrong.yaml
 
+# A service goes before batch jobs that agreed to that: its first request preempts one, which runs again later.
+for name in chat parks; do divvy serve delete "$name" >/dev/null; done
+batch=$(divvy submit --quiet --gpus 2 --preemptible requeue -- sleep 1000)
+divvy serve create urgent --replicas 0..1 --gpus 1 --priority 5 --idle 1s --down-delay 1s --no-park -- $replica >/dev/null
+WAIT_S=60 wait_for "the batch job" state_is "$batch" running
+expect 200 "$(curl $patient -s -m 60 -o answer -w '%{http_code}' "$(url_of urgent)")" "a request that preempts a batch job"
+[ "$(field "$batch" restarts)" = 1 ] || fail "it was not preempted: $(divvy show "$batch")"
+WAIT_S=60 wait_for "the batch job again" state_is "$batch" running
+divvy cancel "$batch" --grace 0 >/dev/null
+
+# Replicas on another node answer at the same port.
+(umask 077 && divvy token create --node >node.token 2>/dev/null)
+on n1 agent --join-file "$PWD/node.token" --name n1 --emulate 2xA100-40GB --detach --quiet
+wait_for "the other node" sh -c 'divvy nodes | grep -q "^n1 *up"'
+divvy serve create far --replicas 2 --gpus 1 --nodelist n1 --health /healthz -- $replica >/dev/null
+WAIT_S=60 wait_for "two replicas on another node" service_is far hot 2
+expect n1 "$(divvy show far --json | grep -oE '"node":"[^"]*"' | head -1 | cut -d'"' -f4)" "the node of a replica"
+expect 200 "$(curl $patient -s -o answer -w '%{http_code}' "$(url_of far)")" "a request to another node"
+divvy serve delete far >/dev/null
+wait_for "the end of far" sh -c '! divvy serve list | grep -q far'
+
 # Deletion leaves nothing: no replica, no HAProxy, no row, no free port taken.
-for name in chat cold parks never flap small filed; do divvy serve delete "$name" >/dev/null; done
+for name in cold never flap small filed urgent; do divvy serve delete "$name" >/dev/null; done
 WAIT_S=60 wait_for "no service" sh -c '[ "$(divvy serve list --json)" = "[]" ]'
 wait_for "no replica" queue_is_empty
 no_front() { [ -z "$(front_pids)" ]; }

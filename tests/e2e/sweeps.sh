@@ -67,14 +67,14 @@ divvy sweep show "$promoted" --json | grep -q 'was never promoted beyond rung' |
 [ "$(sort starts | uniq -c | awk '{ print $4 }' | sort -n | tail -1)" -ge 1 ] || fail "no trial continued at a later epoch"
 
 # An optimiser chooses the values (divvy sweep ask and tell).
-told=$(divvy sweep run --quiet --gpus 1 --method ask --draw q=uniform:0:10 --trials 3 --metric loss -- sh train.sh '{q}' 1)
+told=$(divvy sweep run --quiet --gpus 0.5 --method ask --draw q=uniform:0:10 --trials 3 --metric loss -- sh train.sh '{q}' 1)
 divvy release "$told" 2>message && fail "a sweep that asks was released"
 for q in 3 1 2; do
   divvy sweep ask "$told" >asked.json
   divvy sweep tell "$told" q=$q >number
 done
 ! divvy sweep tell "$told" q=4 2>message || fail "a fourth trial was taken"
-grep -q "has all of its 3 trials" message || fail "says: $(cat message)"
+grep -q "has all of its 3 trials\|sweep $told has ended" message || fail "says: $(cat message)"
 wait_for "the end of sweep $told" has_ended "$told"
 expect 1 "$(sweep_field "$told" best_trial)" "the best trial of sweep $told"
 
@@ -100,6 +100,17 @@ says() { divvy sweep show "$1" --json | grep -q "$2"; }
 wait_for "the reason of $never" says "$never" "no trial has reported 'loss'"
 wait_for "the numbers of $never" says "$never" "it ended without reporting 'loss'"
 wait_for "the reason of $nan" says "$nan" "'loss' was NaN at epoch 1; it counts as the worst value"
+# divvy why tells the same, for the sweep and for its trials.
+explained() { divvy why "$1" --json | grep -qF -- "$2" || fail "why $1 says: $(divvy why "$1")"; }
+explained "$never" "It is a sweep: no trial has reported 'loss', and 1 trial ended without it"
+explained $((never + 1)) "It is trial 0 of sweep $never: it ended without reporting 'loss'; it reported "
+explained "$nan" "It is a sweep: no trial has reported a number as 'loss', but 1 trial reported NaN"
+explained $((nan + 1)) "It is trial 0 of sweep $nan: 'loss' was NaN at epoch 1; it counts as the worst value"
+silent=$(divvy sweep run --quiet --param q=1 --metric loss --asha 1:9 -- sh -c 'echo "{\"epoch\": 1, \"acc\": 1}"; sleep 1000')
+wait_for "the numbers of $silent" says "$silent" "it has not reported 'loss' yet, but "
+explained "$silent" "It is a sweep: no trial has reported 'loss' yet, but "
+explained $((silent + 1)) "It is trial 0 of sweep $silent: it has not reported 'loss' yet, but "
+divvy sweep cancel "$silent" >/dev/null
 
 # Kills of the daemon: no trial is lost, and every trial that was not stopped trains to its end.
 killed=$(divvy sweep run --quiet --gpus 1 --draw q=uniform:0:10 --trials $((8 + rounds * 4)) --metric loss --asha 1:9:3 \

@@ -836,6 +836,7 @@ class ParkedTrials : public ::testing::Test {
     world_.Measure(Trial(ordinal), epoch, loss);
     world_.Settle();
   }
+  JobId PromoteWithoutIdleGpus();
   const std::string& NoteOf(std::uint32_t ordinal) {
     return world_.controller().sweeps().all().at(sweep_).trials.at(ordinal).note;
   }
@@ -954,6 +955,76 @@ TEST_F(ParkedTrials, AParkedTrialWhoseRunIsLostWaitsUntilItIsPromoted) {
   world_.Settle();
   EXPECT_EQ(world_.Of(Trial(0)).state, JobState::kHeld);
   EXPECT_EQ(NoteOf(0), "paused at epoch 1 until it is promoted to rung 2 of 3; it is not parked: its run has ended");
+}
+
+// Trials 0 and 1 are parked, and trial 0 is promoted while other jobs have all GPUs. Returns one of these jobs.
+JobId ParkedTrials::PromoteWithoutIdleGpus() {
+  Begin(5);
+  Measure(0, 1, 0.1);
+  Measure(1, 1, 0.5);
+  const JobId other = world_.Submit({.priority = 10});
+  world_.End(Trial(2));
+  world_.Settle();
+  EXPECT_TRUE(world_.Runs(other));
+  Measure(2, 1, 0.9);  // The last line of its output.
+  EXPECT_TRUE(IsAway(0));
+  return other;
+}
+
+TEST_F(ParkedTrials, APromotedTrialThatWaitsTooLongForItsNodeStartsAgain) {
+  const JobId other = PromoteWithoutIdleGpus();
+  world_.Pass(8min);
+  EXPECT_TRUE(IsAway(0));
+  const Reason reason = world_.controller().time_sharer().ReasonOf(world_.Of(Trial(0)), world_.now);
+  EXPECT_NE(reason.find("; it is promoted and returns when GPUs of its node are idle; if none are within 2 min, it "
+                        "starts again as a new run"),
+            std::string::npos)
+      << reason;
+  EXPECT_LE(world_.controller().next_wakeup(), world_.now + 2min);
+  world_.Pass(2min);
+  world_.Pass(1s);
+  EXPECT_FALSE(world_.runs.contains(Trial(0)));
+  EXPECT_EQ(world_.Of(Trial(0)).state, JobState::kQueued);
+  EXPECT_EQ(NoteOf(0),
+            "it was promoted, and starts again as a new run: its node had no idle GPUs for it within 10 min");
+  world_.End(other);
+  world_.Settle();
+  EXPECT_TRUE(Runs(0));
+  EXPECT_EQ(world_.Of(Trial(0)).attempt, 2u);
+  Measure(0, 1, 0.1);
+  EXPECT_TRUE(Runs(0)) << "a rung that it has passed does not count twice";
+}
+
+TEST_F(ParkedTrials, APromotedTrialWaitsAtLeastAsLongAsItHasTrained) {
+  Begin(5);
+  world_.Pass(1h);
+  Measure(0, 1, 0.1);
+  Measure(1, 1, 0.5);
+  world_.Submit({.priority = 10});
+  world_.End(Trial(2));
+  world_.Settle();
+  Measure(2, 1, 0.9);
+  world_.Pass(59min);
+  world_.Restart();
+  world_.Settle();
+  EXPECT_TRUE(IsAway(0));
+  world_.Pass(59min);
+  EXPECT_TRUE(IsAway(0)) << "the time counts from the restart of the controller";
+  world_.Pass(1min);
+  world_.Pass(1s);
+  EXPECT_FALSE(world_.runs.contains(Trial(0)));
+}
+
+TEST_F(ParkedTrials, APromotedTrialReturnsAsSoonAsAGpuIsIdle) {
+  const JobId other = PromoteWithoutIdleGpus();
+  world_.Pass(9min);
+  world_.End(other);
+  world_.Settle();
+  EXPECT_TRUE(Runs(0));
+  EXPECT_EQ(world_.Of(Trial(0)).attempt, 1u);
+  world_.Pass(1h);
+  EXPECT_TRUE(Runs(0));
+  EXPECT_EQ(NoteOf(0), "");
 }
 
 TEST_F(ParkedTrials, TheDecisionToParkSurvivesAKillAndSoDoesThePromotion) {

@@ -38,6 +38,12 @@ std::string MetricText(double value) {
   return text;
 }
 
+/// Returns true if the trial is parked although it was promoted: it waits for GPUs of its node.
+bool IsPromoted(const TimeSharer& time_sharer, const JobRecord& record) {
+  const Displacement* state = time_sharer.Find(record);
+  return state != nullptr && state->set_aside == SetAside::kPromoted;
+}
+
 /// A trial has ended without its metric.
 void NoteMissing(const sweep::SweepRule& rule, SweepTrial& trial) {
   if (rule.metric.empty()) return;
@@ -177,8 +183,9 @@ void Sweeps::Continue(Sweep& sweep, std::uint32_t ordinal, Time now) {
   const auto at = jobs_.live().find(ElementId(sweep.id, ordinal));
   if (at == jobs_.live().end()) return;
   JobRecord& record = at->second;
-  sweep.parked.erase(ordinal);
   time_sharer_.Promote(record, now);
+  // A parked trial is followed until it has returned.
+  if (!IsPromoted(time_sharer_, record)) sweep.parked.erase(ordinal);
   if (!record.is_held) return;
   if (record.stop_intent == StopIntent::kRequeue) {  // It is still being paused: it then waits instead.
     record.is_held = false;
@@ -277,6 +284,17 @@ void Sweeps::FollowEnds(Time now) {
 void Sweeps::FollowParked(Sweep& sweep, Time now) {
   for (const std::uint32_t ordinal : std::vector<std::uint32_t>(sweep.parked.begin(), sweep.parked.end())) {
     const auto live = jobs_.live().find(ElementId(sweep.id, ordinal));
+    if (live != jobs_.live().end() && IsPromoted(time_sharer_, live->second)) {
+      JobRecord& record = live->second;
+      const std::string failure = time_sharer_.Find(record)->failure;
+      if (failure.empty() || record.stop_intent != StopIntent::kNone) continue;
+      if (!commands_.Requeue(record.id, RequeueAs::kQueued, SweepItself(), now)) continue;
+      sweep.trials[ordinal].note = "it was promoted, and starts again as a new run: " + failure;
+      record.reason = sweep.trials[ordinal].note;
+      effects_.Persist(record);
+      Keep(sweep, ordinal);
+      continue;
+    }
     const bool is_over = live == jobs_.live().end() || sweep.halving.phase(ordinal) != Phase::kPaused;
     // While the run is stopped for another reason, it is not known whether the job will wait again.
     if (!is_over && (live->second.state == JobState::kStopping || time_sharer_.IsSetAside(live->second))) continue;
@@ -412,7 +430,8 @@ void Sweeps::Restore(const FindOutcome& outcome) {
       restored_.push_back(id);
       // One that is being stopped already waits in the queue when its run has ended.
       const bool is_parked = record.stop_intent == StopIntent::kNone || time_sharer_.IsSetAside(record);
-      if (is_parked && sweep.rule.parks_losers && sweep.halving.phase(record.array_ordinal) == Phase::kPaused)
+      const bool is_paused = is_parked && sweep.halving.phase(record.array_ordinal) == Phase::kPaused;
+      if (sweep.rule.parks_losers && (is_paused || IsPromoted(time_sharer_, record)))
         sweep.parked.insert(record.array_ordinal);
     }
     // For trials that had ended before the restart, decides again what follows for other trials; that may not have been

@@ -63,6 +63,11 @@ void EndSetAside(Displacement& state, Time now) {
   state.lost_aside += std::max(now - state.displaced_at, Duration(0));
 }
 
+/// Returns how long a promoted trial waits for GPUs of its node. After that, starting again would have cost no more.
+Duration PromotedWaits(const time_sharing::JobView& view) {
+  return std::max<Duration>(view.ran, std::chrono::minutes(10));
+}
+
 /// A settled job is displaced only if its budget is at least this.
 Duration LeastBudget(Bytes content, const time_sharing::Options& options) {
   return 2 * CopyTime(content, options) + options.min_displacement;
@@ -196,6 +201,11 @@ Reason TimeSharer::ReasonOf(const JobRecord& record, Time now) const {
   if (state->presence == Presence::kReturning)
     return since + "; it is returning to " + GpusText(record.gpus) + (state->why.empty() ? "" : ": " + state->why);
   if (state->set_aside == SetAside::kUntilPromoted) return since + "; it returns when it is promoted";
+  if (state->set_aside == SetAside::kPromoted && state->idle_since != kNoTime) {
+    const Time until = state->idle_since + PromotedWaits(ViewOf(record, *state, now));
+    return since + "; it is promoted and returns when GPUs of its node are idle; if none are within " +
+           DurationText(std::max(until - now, Duration(0))) + ", it starts again as a new run";
+  }
   const Time by = ReturnsBy(record, now);
   return since + (by == kNever ? "; it returns when GPUs of its node are idle"
                                : "; it returns within " + DurationText(by - now));
@@ -438,6 +448,17 @@ void TimeSharer::ReturnAll(std::vector<Member>& members, Time now) {
     if (one->is_set_aside() && !feed_.HasRoomAgain(one->record)) continue;
     const GpuSet open = OpenTo(*one, now) - kept[one->record.node];
     const std::optional<GpuSet> gpus = PlaceFor(*one, open);
+    if (!gpus && one->is_set_aside()) {
+      Displacement& state = one->state;
+      if (state.idle_since == kNoTime) state.idle_since = now;
+      const Time until = state.idle_since + PromotedWaits(one->view);
+      if (now >= until && state.failure.empty()) {
+        state.failure = "its node had no idle GPUs for it within " + DurationText(until - state.idle_since);
+        WakeBy(now + std::chrono::milliseconds(1), now);  // Its sweep acts at the next decision.
+      }
+      WakeBy(until, now);
+      continue;
+    }
     if (!gpus) one->state.idle_since = kNoTime;
     if (gpus && is_owed(one) && LeavesIdle(*one, now)) kept[one->record.node] |= *gpus;
     else if (gpus) Return(one->record, one->state, *gpus, now);
@@ -573,6 +594,8 @@ Status TimeSharer::SetAsideUntilPromoted(JobRecord& record, Time now) {
   const bool is_steady = record.state == JobState::kRunning && record.stop_intent == StopIntent::kNone;
   if (is_steady && state.set_aside == SetAside::kPromoted) {  // It was promoted, and has not returned yet.
     state.set_aside = SetAside::kUntilPromoted;
+    state.idle_since = kNoTime;
+    state.failure.clear();
     Keep(record, state);
     return {};
   }

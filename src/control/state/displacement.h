@@ -53,14 +53,14 @@ struct Displacement {
   std::string old_why;         // `why` when it was told to leave.
   Time rests_until = kNoTime;  // After it could not be parked, the next attempt is made then.
   bool rests_when_back = false;
-  std::string failure;          // Why the last attempt to park it was given up.
+  std::string failure;          // Why the last attempt to park it, or to let a promoted trial return, was given up.
   Time commanded_at = kNoTime;  // When the last command was sent.
   Time repeats_at = kNoTime;    // After a command failed, it is sent again then.
   // Measured since this start of the controller.
   Duration park_time{0};    // How long its last park took.
   Duration return_time{0};  // How long its last return took.
   Time returning_since = kNoTime;
-  Time idle_since = kNoTime;  // While it is parked: since when GPUs to which it can return have been idle.
+  Time idle_since = kNoTime;  // While parked: since when GPUs are idle for it, or a promoted trial waits for some.
 
   bool is_displaced() const { return displaced_at != kNoTime; }
 };

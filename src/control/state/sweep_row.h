@@ -43,7 +43,7 @@ struct Sweep {
   std::string name;
   sweep::Halving halving;
   std::map<std::uint32_t, SweepTrial> trials;  // By ordinal.
-  std::set<std::uint32_t> parked;              // Paused trials whose runs were parked. Not stored: see Sweeps::Restore.
+  std::set<std::uint32_t> parked;              // Paused or promoted; their runs are parked. Not stored: see Restore.
   std::string note;                            // Why it ended, or a problem of all its trials.
   bool is_dirty = true;                        // Sweeps::Follow has something to do.
 

@@ -161,7 +161,7 @@ void Routes::ActOnTenant(const JobRecord& record, const std::string& action, std
 
 void Routes::SetServices(std::shared_ptr<ServiceHost> services) {
   owners_->samples.SetOtherMetrics([services](wire::Exposition& out) { AddServices(out, *services); });
-  owners_->detail.SetNotes([services](JobId job) { return services->NoteOfJob(job); });
+  owners_->detail.SetServices(services);
   owners_->services.Set(std::move(services));
 }
 

@@ -22,6 +22,7 @@ constexpr std::size_t kLongestRest = 4096;
 constexpr int kPipeSize = 1 << 20;  // In bytes: the largest pipe that users may have by default.
 constexpr std::int64_t kMostMs = (std::int64_t{1} << 23) - 1;
 constexpr std::int64_t kSwitchingProtocols = 101;
+constexpr std::int64_t kTooLarge = 413;
 // The service, the second of the request's begin, the times until its headers, a server, the connection and the answer
 // were there, the time until the end, the status, and how it ended. No field is from the client.
 constexpr std::string_view kFormat = "R %b %Ts %TR %Tw %Tc %Tr %Ta %ST %ts";
@@ -155,6 +156,7 @@ ServiceTimes::Recent ServiceTimes::RecentAt(Time now) const {
     if (minute.number <= present - kMinutes) continue;
     sum.total.Add(minute.recent.total);
     sum.first.Add(minute.recent.first);
+    sum.too_large += minute.recent.too_large;
     sum.gpu_seconds += minute.recent.gpu_seconds;
     sum.cost += minute.recent.cost;
   }
@@ -207,6 +209,11 @@ std::size_t RequestTimes::Read(Time now) {
         request->ended_s = is_first ? std::min(request->ended_s, present) : present;
         const auto known = services_.find(request->proxy);
         if (known != services_.end()) known->second.Add(*request);
+        // The front itself has answered: no backend is named.
+        if (request->proxy.starts_with("f_") && request->status == kTooLarge) {
+          const auto service = services_.find("s_" + std::string(request->proxy.substr(2)));
+          if (service != services_.end()) service->second.AddTooLarge(request->ended_s);
+        }
         // A canary's requests are the service's, too.
         if (request->proxy.starts_with("c_")) {
           const auto service = services_.find("s_" + std::string(request->proxy.substr(2)));

@@ -78,6 +78,11 @@ class ServiceTimes {
   static constexpr int kLastOctave = 20;
 
   void Add(const RequestLine& line);
+  /// Counts a request that the front answered with 413.
+  void AddTooLarge(std::int64_t second) {
+    Minute& minute = MinuteOf(second);
+    minute.recent.too_large += minute.number == second / 60;
+  }
   /// Adds the GPU time and the cost since the last call. `gpu_milli`: the GPUs that the service's replicas hold, in
   /// thousandths. `hour_milli`: the price of these GPUs per hour, in thousandths.
   void AddUse(Time now, double gpu_milli, double hour_milli);
@@ -85,6 +90,7 @@ class ServiceTimes {
   struct Recent {
     LatencyHistogram total;
     LatencyHistogram first;
+    std::int64_t too_large = 0;
     double gpu_seconds = 0;
     double cost = 0;
   };

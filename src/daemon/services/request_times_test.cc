@@ -165,6 +165,18 @@ TEST_F(RequestPipe, RequestsOfACanaryAreThoseOfItsService) {
   EXPECT_EQ(times.Find("c_chat")->all().count(), 1U);
 }
 
+TEST_F(RequestPipe, CountsRequestsThatTheFrontFoundTooLarge) {
+  RequestTimes times;
+  ASSERT_TRUE(times.Open(folder_));
+  times.Keep("s_chat");
+  const Descriptor front = Writer();
+  ASSERT_TRUE(Write(front, "R f_chat 9000 0 -1 -1 -1 0 413 LR\nR f_chat 9000 0 -1 -1 -1 0 401 LR\n"));
+  EXPECT_EQ(times.Read(kNow), 2U);
+  const ServiceTimes::Recent recent = times.Find("s_chat")->RecentAt(kNow);
+  EXPECT_EQ(recent.too_large, 1);
+  EXPECT_EQ(recent.total.count(), 0U) << "no replica has answered";
+}
+
 TEST_F(RequestPipe, AFullPipeLosesLinesAndNothingElse) {
   RequestTimes times;
   ASSERT_TRUE(times.Open(folder_));

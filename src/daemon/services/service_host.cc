@@ -632,7 +632,9 @@ ServiceFacts ServiceHost::FactsOf(Service& service, Time now) {
     if (record == nullptr) {
       const auto end = ends_.find(replica.job);
       seen.job = ReplicaFacts::Job::kEnded;
-      seen.end = end == ends_.end() ? "ended" : end->second;
+      // The end is reported once it is stored.
+      const auto unstored = end == ends_.end() ? driver_.FindUnstored(replica.job) : std::nullopt;
+      seen.end = end != ends_.end() ? end->second : unstored ? HowEnded(*unstored) : "ended";
       continue;
     }
     seen.job = IsWaiting(record->state)               ? ReplicaFacts::Job::kWaiting
@@ -1003,6 +1005,12 @@ void ServiceHost::Fill(const Service& service, wire::ServiceView& view) const {
       view.note = "replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) +
                   "): " + driver_.controller().WaitingReason(*record);
   }
+  const ServiceTimes* times = TimesOf(service.name());
+  const std::int64_t too_large = times == nullptr ? 0 : times->RecentAt(driver_.Now()).too_large;
+  if (view.note.empty() && too_large > 0)
+    view.note = Plural(too_large, "request") +
+                " in the last 5 min got 413, because the body is larger than --max-body " +
+                std::to_string(kept.settings.max_body_bytes) + " bytes";
 }
 
 std::vector<wire::ServiceView> ServiceHost::List() const {
@@ -1059,11 +1067,36 @@ Result<wire::ServiceDefinition> ServiceHost::DefinitionOf(const std::string& nam
   return wire::ServiceDefinition{service->kept.settings, service->target()->spec, {}, false};
 }
 
+wire::WhyView ServiceHost::WhyOf(const std::string& name) const {
+  const Service& service = *services_.at(name);
+  wire::ServiceView seen;
+  Fill(service, seen);
+  wire::WhyView view;
+  view.display_id = view.name = name;
+  view.user = seen.user;
+  view.state = seen.state;
+  const std::string now =
+      seen.state == "hot"        ? Plural(seen.hot, "replica") + (seen.hot == 1 ? " is ready" : " are ready")
+      : seen.state == "starting" ? "no replica answers yet"
+      : seen.state == "parked"   ? "its GPU memory is on the host, and the next request wakes it"
+      : seen.state == "updating" ? "replicas of two revisions run"
+      : seen.state == "canary"   ? "a canary gets " + PercentText(service.kept.canary_share) + " of the requests"
+      : seen.state == "failing"  ? "no replica answers"
+      : seen.state != "cold"     ? "its replicas end when their requests are answered"
+      : service.kept.settings.min_replicas == 0 ? "it has no replica, and the next request starts one"
+                                                : "it has no replica, and one is started soon";
+  view.summary = "Service " + name + " is " + seen.state + ": " + now + ".";
+  if (!seen.note.empty()) view.summary += " The problem: " + seen.note + ".";
+  else if (!seen.scaled.empty()) view.summary += " Its last decision: " + seen.scaled + ".";
+  return view;
+}
+
 std::string ServiceHost::NoteOfJob(JobId job) const {
   for (const auto& [name, service] : services_) {
     for (const wire::ServiceReplica& replica : service->kept.replicas) {
       if (replica.job != job) continue;
-      const std::string note = service->scaler->NoteOf(replica.number);
+      const std::string& own = service->scaler->NoteOf(replica.number);
+      const std::string note = own.empty() ? service->scaler->Note() : own;
       return "replica " + std::to_string(replica.number) + " of service " + name + ": " + replica.state +
              (note.empty() ? "" : "; " + note);
     }

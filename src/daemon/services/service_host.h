@@ -27,6 +27,10 @@
 
 namespace divvy {
 
+namespace wire {
+struct WhyView;
+}  // namespace wire
+
 class ServiceHost {
  public:
   static constexpr std::string_view kRow = "service.";
@@ -90,9 +94,11 @@ class ServiceHost {
   /// Returns the service's settings and the specification that its replicas run now. Fails unless the caller is the
   /// owner or an administrator, because the specification may hold secrets.
   Result<wire::ServiceDefinition> DefinitionOf(const std::string& name, const Caller& caller) const;
-  /// Describes a job that is a replica: "replica 3 of service chat: ready; its health check fails". Empty for other
-  /// jobs.
+  /// Describes a job that is a replica, with the present problem: "replica 3 of service chat: ready; its health check
+  /// fails". Empty for other jobs.
   std::string NoteOfJob(JobId job) const;
+  /// Explains the state of a service, with the present problem. Requires: Has(name).
+  wire::WhyView WhyOf(const std::string& name) const;
   std::string front_trouble() const { return front_.trouble(); }
 
  private:

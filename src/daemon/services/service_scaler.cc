@@ -24,6 +24,8 @@ constexpr Duration kActsAgain = std::chrono::minutes(1);
 constexpr Duration kWakesAgain = std::chrono::seconds(1);
 constexpr int kFailuresOfUpdate = 2;
 constexpr int kFailuresToReport = 3;
+/// Once a replica has been ready for this long, earlier failures do not count any more.
+constexpr Duration kForgetsFailures = std::chrono::minutes(1);
 
 constexpr std::string_view kForeign = "no process of its owner listens at its port; it gets no requests";
 
@@ -71,7 +73,7 @@ void ServiceScaler::AddEvent(const std::string& text, Time now) {
 }
 
 void ServiceScaler::OnNewTarget(const std::string& why, Time now) {
-  failures_ = 0;
+  failures_ = delays_ = 0;
   retry_at_ = kNoTime;
   note_.clear();
   AddEvent(why, now);
@@ -90,7 +92,8 @@ void ServiceScaler::OnStartRefused(std::int64_t revision, const std::string& why
   refusal_ = "a replica could not be started: " + why;
   if (now < retry_at_) return;  // Another one of the same step.
   ++failures_;
-  retry_at_ = now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(failures_, 6)), kLongestRetry);
+  failed_at_ = now;
+  retry_at_ = now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(++delays_, 6)), kLongestRetry);
 }
 
 void ServiceScaler::OnStartLost(std::int64_t replica) {
@@ -104,8 +107,8 @@ void ServiceScaler::OnMetric(bool is_known) { is_metric_missing_ = !is_known; }
 std::string ServiceScaler::Note() const {
   if (!refusal_.empty()) return refusal_;
   if (!note_.empty() || !is_metric_missing_ || kept_.settings.metric.empty()) return note_;
-  return "no replica reports a value of " + dialect::Quoted(OneLine(kept_.settings.metric)) +
-         " from 0 on; until one does, the number of replicas stays";
+  return "no replica reports a number from 0 on as " + dialect::Quoted(OneLine(kept_.settings.metric)) +
+         " (NaN does not count); until one does, the number of replicas stays";
 }
 
 const std::string& ServiceScaler::NoteOf(std::int64_t replica) const {
@@ -202,7 +205,12 @@ void ServiceScaler::EndCanary(const std::string& why, Time now) {
   is_changed_ = true;
 }
 
+void ServiceScaler::ClearNote() {
+  if (!note_.starts_with("revision ")) note_.clear();
+}
+
 void ServiceScaler::OnFailure(std::int64_t revision, const std::string& what, Time now) {
+  failed_at_ = now;
   if (kept_.canary_revision != 0 && revision == kept_.canary_revision) {
     ++canary_failures_;
     canary_retry_at_ =
@@ -218,7 +226,9 @@ void ServiceScaler::OnFailure(std::int64_t revision, const std::string& what, Ti
     return;
   }
   ++failures_;
-  retry_at_ = now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(failures_ - 1, 6)), kLongestRetry);
+  // Several failures at once, as when a node is lost, make one delay.
+  if (now >= retry_at_)
+    retry_at_ = now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(delays_++, 6)), kLongestRetry);
   AddEvent(what, now);
   note_ = what;
   const wire::ServiceRevision* failed = FindRevision(revision);
@@ -232,10 +242,11 @@ void ServiceScaler::ForgetEnded(const ServiceFacts& facts) {
     const ReplicaFacts& seen = facts.replicas.at(replica.number);
     if (seen.job != ReplicaFacts::Job::kEnded) return false;
     if (replica.state != "draining")
-      failed.emplace_back(replica.revision, "replica " + std::to_string(replica.number) + " (job " +
-                                                ToString(replica.job) + ") " + seen.end +
-                                                (replica.state == "starting" ? " before it was ready" : "") +
-                                                "; see divvy logs " + ToString(replica.job));
+      failed.emplace_back(
+          replica.revision,
+          "replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) + ") " + seen.end +
+              (replica.state == "starting" && !runtime_[replica.number].was_ready ? " before it was ready" : "") +
+              "; see divvy logs " + ToString(replica.job));
     runtime_.erase(replica.number);
     is_changed_ = true;
     return true;
@@ -271,14 +282,14 @@ void ServiceScaler::FollowStarts(const ServiceFacts& facts) {
     if (replica.state == "starting" && seen.job == ReplicaFacts::Job::kRunning) {
       if (seen.answers) {
         Set(replica, "ready", facts.now);
+        runtime.was_ready = true;
         if (wire::ServiceRevision* revision = FindRevision(replica.revision)) revision->was_healthy = true;
         if (replica.revision == kept_.target_revision) {
-          failures_ = 0;
           refusal_.clear();
-          if (!note_.starts_with("revision ")) note_.clear();
+          if (failures_ == 0) ClearNote();
         } else if (IsCanary(replica)) {
-          canary_failures_ = canary_refusals_ = 0;
-          if (!note_.starts_with("revision ")) note_.clear();
+          canary_refusals_ = 0;
+          if (canary_failures_ == 0) ClearNote();
         }
         AddEvent("replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) + ") is ready",
                  facts.now);
@@ -286,15 +297,17 @@ void ServiceScaler::FollowStarts(const ServiceFacts& facts) {
                  Span(kept_.settings.ready_within_s)) {
         if (seen.is_foreign) {  // Nothing is wrong with the revision. The next replica has another port.
           AddEvent("replica " + std::to_string(replica.number) + " is replaced: " + std::string(kForeign), facts.now);
+          runtime.why_stopped = kForeign;
           Set(replica, "draining", facts.now);
           continue;
         }
-        late.emplace_back(replica.revision, "replica " + std::to_string(replica.number) + " (job " +
-                                                ToString(replica.job) + ") did not answer on port " +
-                                                std::to_string(replica.port) +
-                                                (kept_.settings.health.empty() ? "" : " at " + kept_.settings.health) +
-                                                " within " + DurationText(Span(kept_.settings.ready_within_s)) +
-                                                "; it must listen on the port in $PORT");
+        const std::string what = "did not answer on port " + std::to_string(replica.port) +
+                                 (kept_.settings.health.empty() ? "" : " at " + kept_.settings.health) + " within " +
+                                 DurationText(Span(kept_.settings.ready_within_s)) +
+                                 "; it must listen on the port in $PORT";
+        late.emplace_back(replica.revision,
+                          "replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) + ") " + what);
+        runtime.why_stopped = "it " + what;
         Set(replica, "draining", facts.now);
       }
     } else if (replica.state != "draining" && seen.job == ReplicaFacts::Job::kStopping) {
@@ -302,6 +315,20 @@ void ServiceScaler::FollowStarts(const ServiceFacts& facts) {
     }
   }
   for (const auto& [revision, what] : late) OnFailure(revision, what, facts.now);
+  ForgetOldFailures(facts.now);
+}
+
+void ServiceScaler::ForgetOldFailures(Time now) {
+  for (const wire::ServiceReplica& replica : kept_.replicas) {
+    int* failures = IsCanary(replica)                           ? &canary_failures_
+                    : replica.revision == kept_.target_revision ? &failures_
+                                                                : nullptr;
+    const bool is_stable = replica.state == "ready" && now - TimeFromSeconds(replica.since) >= kForgetsFailures;
+    if (failures == nullptr || *failures == 0 || !is_stable || now - failed_at_ < kForgetsFailures) continue;
+    *failures = 0;
+    if (failures == &failures_) delays_ = 0;
+    ClearNote();
+  }
 }
 
 // Observed about once a second, and at once while requests are held.
@@ -458,9 +485,9 @@ void ServiceScaler::FinishParkingAndDraining(const ServiceFacts& facts, std::vec
     const Time since = TimeFromSeconds(replica.since);
     Runtime& runtime = runtime_[replica.number];
     if (facts.is_memory_short && replica.state == "parked" && exist > kept_.settings.min_replicas) {
+      runtime.why_stopped = "the host is short of memory";
       Set(replica, "draining", facts.now);
-      AddEvent("parked replica " + std::to_string(replica.number) + " is stopped: the host is short of memory",
-               facts.now);
+      AddEvent("parked replica " + std::to_string(replica.number) + " is stopped: " + runtime.why_stopped, facts.now);
       --exist;
     }
     if ((replica.state != "parking" && replica.state != "draining") || runtime.was_asked) continue;
@@ -473,8 +500,10 @@ void ServiceScaler::FinishParkingAndDraining(const ServiceFacts& facts, std::vec
       actions.push_back({ServiceAction::Kind::kPark, replica.number, 0, "no requests"});
     } else if (replica.state == "draining" && (is_idle || is_late)) {
       runtime.was_asked = true;
-      actions.push_back(
-          {ServiceAction::Kind::kStop, replica.number, 0, "not needed by service " + kept_.settings.name});
+      actions.push_back({ServiceAction::Kind::kStop, replica.number, 0,
+                         runtime.why_stopped.empty()
+                             ? "not needed by service " + kept_.settings.name
+                             : "service " + kept_.settings.name + " replaces it: " + runtime.why_stopped});
     }
   }
 }

@@ -112,6 +112,8 @@ class ServiceScaler {
     Time wakes_from = kNoTime;
     Time waking_since = kNoTime;
     std::optional<std::uint32_t> attempt;  // The launch generation of its job, as seen last.
+    bool was_ready = false;
+    std::string why_stopped;  // While it drains. Empty: it is not needed.
     std::string note;
   };
   using Replicas = std::vector<wire::ServiceReplica*>;
@@ -119,6 +121,7 @@ class ServiceScaler {
   void Set(wire::ServiceReplica& replica, std::string state, Time now);
   void ForgetEnded(const ServiceFacts& facts);
   void FollowStarts(const ServiceFacts& facts);
+  void ForgetOldFailures(Time now);
   void Scale(const ServiceFacts& facts);
   void Update(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
   void AdjustCanary(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
@@ -126,6 +129,8 @@ class ServiceScaler {
   /// Wakes up to `need` replicas. Returns how many more are needed.
   int WakeParked(const Replicas& all, int need, const ServiceFacts& facts, std::vector<ServiceAction>& actions);
   void FinishParkingAndDraining(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
+  /// Removes the note about the last failure, but not one about a rollback.
+  void ClearNote();
   void OnFailure(std::int64_t revision, const std::string& what, Time now);
   void RollBack(const std::string& why, Time now);
   void Start(int count, const std::string& reason, Time now, std::vector<ServiceAction>& actions);
@@ -152,7 +157,9 @@ class ServiceScaler {
   std::string refusal_;  // Why a replica could not be submitted.
   int wanted_ = 0;       // Ready replicas that the load needs.
   bool is_metric_missing_ = false;
-  int failures_ = 0;  // Consecutive failures of replicas.
+  int failures_ = 0;  // Failures since a replica was stable last.
+  int delays_ = 0;    // How often starts were delayed in that time.
+  Time failed_at_ = kNoTime;
   int canary_failures_ = 0;
   int canary_refusals_ = 0;  // Consecutive refused submissions of canary replicas; not failures of the revision.
   Time canary_retry_at_ = kNoTime;

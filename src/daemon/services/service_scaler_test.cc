@@ -45,7 +45,7 @@ class ServiceWorld {
                                                  : ReplicaFacts::Job::kWaiting;
       seen.end = "exited with code 1";
       seen.running_since = TimeFromSeconds(replica.since);
-      seen.answers = !broken_.contains(replica.revision) && now_ - seen.running_since >= 1s;
+      seen.answers = !is_silent_ && !broken_.contains(replica.revision) && now_ - seen.running_since >= 1s;
       if (foreign_.contains(replica.number)) {
         seen.is_foreign = true;
         seen.answers = false;
@@ -104,6 +104,8 @@ class ServiceWorld {
   bool has_fractions_ = false;
   bool has_room_ = true;
   bool is_memory_short_ = false;
+  bool is_silent_ = false;  // No replica ever answers.
+  std::string stop_reason_;
   std::uint32_t attempt_ = 0;  // The launch generation of all jobs.
   Status parked_;              // The answers to parking and waking.
   Status woken_;
@@ -127,6 +129,7 @@ class ServiceWorld {
     } else if (action.kind == Kind::kStop) {
       EXPECT_FALSE(busy_.contains(action.replica)) << "a replica with requests was stopped";
       ended_.insert(action.replica);
+      stop_reason_ = action.reason;
     } else if (action.kind == Kind::kPark) {
       ++parks_;
       scaler_->OnParked(action.replica, parked_, now_);
@@ -468,6 +471,46 @@ TEST(ServiceScaler, WaitsLongerAfterEachFailure) {
   EXPECT_NE(world.scaler_->Note().find("exited with code 1 before it was ready; see divvy logs"), std::string::npos);
 }
 
+TEST(ServiceScaler, WaitsLongerAlsoIfReplicasEndSoonAfterTheyWereReady) {
+  ServiceWorld world(Replicas(1, 1));
+  for (int i = 0; i < 120; ++i) {
+    world.Second();
+    if (world.Count("ready") == 1) world.ended_.insert(world.kept_.replicas.front().number);
+  }
+  EXPECT_GE(world.starts_, 4);
+  EXPECT_LE(world.starts_, 10);
+  EXPECT_EQ(world.scaler_->StateName(), "failing");
+  EXPECT_NE(world.scaler_->Note().find("exited with code 1; see divvy logs"), std::string::npos);
+  world.Seconds(70);
+  ASSERT_EQ(world.Count("ready"), 1);
+  EXPECT_NE(world.scaler_->Note(), "") << "it has not been ready for a minute";
+  world.Seconds(60);
+  EXPECT_EQ(world.scaler_->Note(), "");
+  world.ended_.insert(world.kept_.replicas.front().number);
+  world.Seconds(5);
+  EXPECT_EQ(world.Count("ready"), 1) << "the first delay is a second again";
+}
+
+TEST(ServiceScaler, ReplicasThatEndTogetherAreReplacedAfterOneDelay) {
+  ServiceWorld world(Replicas(8, 8));
+  world.Seconds(5);
+  ASSERT_EQ(world.Count("ready"), 8);
+  for (const wire::ServiceReplica& replica : world.kept_.replicas) world.ended_.insert(replica.number);
+  world.Seconds(5);
+  EXPECT_EQ(world.Count("ready"), 8);
+}
+
+TEST(ServiceScaler, StopsAReplicaThatNeverAnswersWithThisReason) {
+  wire::ServiceSettings settings = Replicas(1, 1);
+  settings.ready_within_s = 2;
+  ServiceWorld world(settings);
+  world.is_silent_ = true;
+  world.Seconds(5);
+  EXPECT_EQ(world.stop_reason_,
+            "service chat replaces it: it did not answer on port 20000 within 2 s; it must listen on the port in "
+            "$PORT");
+}
+
 TEST(ServiceScaler, ReplacesAReplicaThatEnds) {
   ServiceWorld world(Replicas(1, 1));
   world.Seconds(5);
@@ -544,7 +587,8 @@ TEST(ServiceScaler, NamesAMetricThatNoReplicaReports) {
   EXPECT_EQ(world.scaler_->Note(), "");
   world.scaler_->OnMetric(false);
   EXPECT_EQ(world.scaler_->Note(),
-            "no replica reports a value of 'depth' from 0 on; until one does, the number of replicas stays");
+            "no replica reports a number from 0 on as 'depth' (NaN does not count); until one does, the number of "
+            "replicas stays");
 }
 
 TEST(ServiceScaler, ChangesNothingWithoutNumbersOfTheFront) {

@@ -1,6 +1,7 @@
 #include "daemon/api/jobs/job_detail_routes.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -10,8 +11,10 @@
 #include "control/books/pool_parts.h"
 #include "control/controller/start_reason.h"
 #include "daemon/api/call/request_query.h"
+#include "daemon/api/jobs/sweep_routes.h"
 #include "daemon/fleet/agent_listener.h"
 #include "daemon/providers/provider_host.h"
+#include "daemon/services/service_host.h"
 #include "daemon/telemetry/metric_store.h"
 #include "daemon/views/job_selector.h"
 #include "daemon/views/start_waits.h"
@@ -180,15 +183,39 @@ void JobDetailRoutes::NameMachines(const core::Explanation& explanation, wire::W
   }
 }
 
+bool JobDetailRoutes::NamesService(const ApiCall& call, bool is_job) const {
+  if (services_ == nullptr || !services_->Has(call.argument)) return false;
+  // Ids have no letters.
+  const bool is_name = std::ranges::any_of(call.argument, [](unsigned char c) { return std::isalpha(c) != 0; });
+  return is_name && (!is_job || services_->OwnerOf(call.argument) == call.caller.user.name);
+}
+
+void JobDetailRoutes::AddNotes(JobId job, const Caller& caller, wire::WhyView& view) const {
+  const auto add = [&](const std::string& what, const std::string& note) {
+    // The reason for which a trial was stopped or paused is already in the summary.
+    if (!note.empty() && view.summary.find(note) == std::string::npos) view.summary += " " + what + note + ".";
+  };
+  if (services_ != nullptr) add("It is ", services_->NoteOfJob(job));
+  if (const Sweep* sweep = driver_.controller().sweeps().Of(job)) {
+    const std::string trial = std::to_string(job.value() - sweep->id.value() - 1);
+    add(job == sweep->id ? "It is a sweep: " : "It is trial " + trial + " of sweep " + ToString(sweep->id) + ": ",
+        SweepNoteOf(driver_.controller(), caller, job));
+  }
+}
+
 void JobDetailRoutes::Why(ApiCall& call) {
   const auto id = SelectOne(driver_, call.argument, call.caller);
+  if (NamesService(call, id.has_value())) return call.Answer(services_->WhyOf(call.argument));
   if (!id) return call.Refuse(id.error());
   const auto record = driver_.FindJob(*id);
   if (!record) return call.Refuse(MissingJob(record.error(), call.argument));
   const Controller& controller = driver_.controller();
   const FindOutcome names = call.privacy.Names(driver_.Outcomes());
-  if (IsFinal(record->state))
-    return call.Answer(WhyFinal(Named(*record, controller.scheduler()), names, driver_.Now()));
+  if (IsFinal(record->state)) {
+    wire::WhyView view = WhyFinal(Named(*record, controller.scheduler()), names, driver_.Now());
+    AddNotes(*id, call.caller, view);
+    return call.Answer(view);
+  }
   // An element that is not separate yet waits as part of its array.
   const JobRecord* array = controller.ArrayOf(*id);
   core::Explanation explanation = Explain(controller.scheduler(), array != nullptr ? array->id : *id, driver_.Now(),
@@ -214,7 +241,7 @@ void JobDetailRoutes::Why(ApiCall& call) {
   if (record->state == JobState::kStarting && ports_.shares)
     view.summary += StartWaitsText(*record, *ports_.shares, LiveNames(driver_.controller()));
   view.speeds = controller.SpeedsOf(*record);
-  if (const std::string note = note_of_ ? note_of_(*id) : ""; !note.empty()) view.summary += " It is " + note + ".";
+  AddNotes(*id, call.caller, view);
   if (waits && ports_.providers) {
     for (std::string& line : ports_.providers->Why(array != nullptr ? array->id : *id)) {
       wire::BlockerView& growth = view.blockers.emplace_back();

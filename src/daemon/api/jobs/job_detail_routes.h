@@ -1,7 +1,7 @@
 // Routes that show one job: its description, output, environment, array elements and steps, and why it waits.
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -10,6 +10,8 @@
 #include "daemon/api/call/route_table.h"
 
 namespace divvy {
+
+class ServiceHost;
 
 namespace wire {
 struct AgentQuestion;
@@ -20,13 +22,17 @@ class JobDetailRoutes {
  public:
   JobDetailRoutes(ApiContext& api, RouteTable& table);
 
-  /// Sets a function that returns a note about a job for `divvy why`, or an empty text. Services use it for their
-  /// replicas.
-  void SetNotes(std::function<std::string(JobId job)> note_of) { note_of_ = std::move(note_of); }
+  /// From now on, `divvy why` also explains services and their replicas.
+  void SetServices(std::shared_ptr<const ServiceHost> services) { services_ = std::move(services); }
 
  private:
   void Show(ApiCall& call);
   void Why(ApiCall& call);
+  /// Returns whether the call names a service. A job of the caller goes before a service of another user. `is_job`: it
+  /// also names a job.
+  bool NamesService(const ApiCall& call, bool is_job) const;
+  /// Adds what a service or a sweep knows about its job.
+  void AddNotes(JobId job, const Caller& caller, wire::WhyView& view) const;
   void Steps(ApiCall& call);
   void Environment(ApiCall& call);
   void Elements(ApiCall& call);
@@ -50,7 +56,7 @@ class JobDetailRoutes {
   ControllerDriver& driver_;
   Node& node_;
   const ApiPorts& ports_;
-  std::function<std::string(JobId job)> note_of_;
+  std::shared_ptr<const ServiceHost> services_;
 };
 
 }  // namespace divvy

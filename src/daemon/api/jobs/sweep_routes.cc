@@ -56,12 +56,16 @@ void FillSweep(const Sweep& sweep, const Controller& controller, wire::SweepView
     if (state == "parked") ++view.parked;
     if (state == "waiting") ++told;
   }
-  std::int64_t without = 0;
+  std::int64_t without = 0;  // Ended trials without the metric.
+  std::int64_t with_nan = 0;
+  const SweepTrial* with_others = nullptr;
   for (const auto& [ordinal, trial] : sweep.trials) {
     if (trial.phase == Phase::kPaused) ++view.paused;
     if (trial.phase == Phase::kStopped) ++view.stopped;
     if (trial.phase == Phase::kEnded) ++view.ended;
     if (trial.phase == Phase::kEnded && !trial.last) ++without;
+    if (trial.last && !std::isfinite(*trial.last)) ++with_nan;
+    if (!trial.last && !trial.names.empty()) with_others = &trial;
   }
   const std::int64_t unbegun = array != nullptr ? static_cast<std::int64_t>(array->array_waiting.size()) : 0;
   view.waiting = told + unbegun;
@@ -71,9 +75,29 @@ void FillSweep(const Sweep& sweep, const Controller& controller, wire::SweepView
     view.best = sweep.trials.at(*best).best;
   }
   view.note = sweep.note;
-  if (view.note.empty() && !view.best && without > 0)
-    view.note = "no trial has reported '" + sweep.rule.metric + "', and " + Plural(without, "trial") +
+  if (!view.note.empty() || view.best || sweep.rule.metric.empty()) return;
+  const std::string missing = "no trial has reported '" + sweep.rule.metric + "'";
+  if (with_nan > 0)
+    view.note = "no trial has reported a number as '" + sweep.rule.metric + "', but " + Plural(with_nan, "trial") +
+                " reported NaN; look at the training and its parameters";
+  else if (without > 0)
+    view.note = missing + ", and " + Plural(without, "trial") +
                 " ended without it; metric: {name: ...} must be a number that trials print as JSON lines";
+  else if (with_others != nullptr)
+    view.note = missing + " yet, but " + Join(with_others->names, ", ") + "; metric: {name: ...} must be one of these";
+}
+
+/// Returns what is wrong with a trial, or why it was stopped or paused. `record`: its job; null if that has ended.
+std::string NoteOfTrial(const Sweep& sweep, const SweepTrial& trial, const JobRecord* record) {
+  if (!trial.note.empty() || record == nullptr || trial.last || trial.names.empty()) return trial.note;
+  return "it has not reported '" + sweep.rule.metric + "' yet, but " + Join(trial.names, ", ");
+}
+
+// Parameters and values are visible to the same users as the command and output of the trials.
+bool MaySeeSweep(const Controller& controller, const Caller& caller, const Sweep& sweep) {
+  if (caller.is_admin || caller.user.name == sweep.user) return true;
+  const JobRecord* array = controller.Find(sweep.id);
+  return array != nullptr && controller.Leads(caller, *array);
 }
 
 wire::SweepDetail SweepDetailOf(const Sweep& sweep, const Controller& controller, const JobSpec* spec) {
@@ -98,26 +122,29 @@ wire::SweepDetail SweepDetailOf(const Sweep& sweep, const Controller& controller
     row.last = IfFinite(trial->last);
     row.last_at = trial->last_at;
     for (const double value : trial->rungs) row.rungs.push_back(IfFinite(value));
-    row.note = trial->note;
-    if (row.note.empty() && record != nullptr && !trial->last && !trial->names.empty())
-      row.note = "it has not reported '" + sweep.rule.metric + "' yet, but " + Join(trial->names, ", ");
+    row.note = NoteOfTrial(sweep, *trial, record);
   }
   return view;
 }
 
 }  // namespace
 
+std::string SweepNoteOf(const Controller& controller, const Caller& caller, JobId job) {
+  const Sweep* sweep = controller.sweeps().Of(job);
+  if (sweep == nullptr || !MaySeeSweep(controller, caller, *sweep)) return "";
+  if (job == sweep->id) {
+    wire::SweepView view;
+    FillSweep(*sweep, controller, view);
+    return view.note;
+  }
+  const auto trial = sweep->trials.find(static_cast<std::uint32_t>(job.value() - sweep->id.value() - 1));
+  return trial == sweep->trials.end() ? "" : NoteOfTrial(*sweep, trial->second, controller.Find(job));
+}
+
 SweepRoutes::SweepRoutes(ApiContext& api, RouteTable& table) : api_(api), driver_(api.driver) {
   table.Add(this, {{"GET", "/v1/sweeps", &SweepRoutes::List},
                    {"GET", "/v1/sweeps/*", &SweepRoutes::Show},
                    {"POST", "/v1/sweeps/*/tell", &SweepRoutes::Tell}});
-}
-
-// Parameters and values are visible to the same users as the command and output of the trials.
-bool SweepRoutes::MaySeeSweep(const Caller& caller, const Sweep& sweep) const {
-  if (caller.is_admin || caller.user.name == sweep.user) return true;
-  const JobRecord* array = driver_.controller().Find(sweep.id);
-  return array != nullptr && driver_.controller().Leads(caller, *array);
 }
 
 const Sweep* SweepRoutes::Find(ApiCall& call) const {
@@ -129,7 +156,7 @@ const Sweep* SweepRoutes::Find(ApiCall& call) const {
   const Sweep* sweep = driver_.controller().sweeps().Of(*id);
   if (sweep == nullptr) {
     call.Refuse(NotFound("job " + call.argument + " is not a sweep; divvy sweep list shows them"));
-  } else if (!MaySeeSweep(call.caller, *sweep)) {
+  } else if (!MaySeeSweep(driver_.controller(), call.caller, *sweep)) {
     call.Refuse(PermissionDenied("sweep " + ToString(sweep->id) + " belongs to " + sweep->user +
                                  "; its parameters and numbers are visible to its owner, the leaders of its team and "
                                  "administrators"));
@@ -142,7 +169,8 @@ void SweepRoutes::List(ApiCall& call) {
   std::vector<wire::SweepView> views;
   const auto& all = driver_.controller().sweeps().all();
   for (auto at = all.rbegin(); at != all.rend(); ++at) {
-    if (MaySeeSweep(call.caller, at->second)) FillSweep(at->second, driver_.controller(), views.emplace_back());
+    if (MaySeeSweep(driver_.controller(), call.caller, at->second))
+      FillSweep(at->second, driver_.controller(), views.emplace_back());
   }
   call.Answer(views);
 }

@@ -2,10 +2,16 @@
 // optimiser chooses. A sweep is a job array, and is submitted and cancelled as such.
 #pragma once
 
+#include <string>
+
 #include "daemon/api/call/api_context.h"
 #include "daemon/api/call/route_table.h"
 
 namespace divvy {
+
+/// Returns what is wrong with a sweep or one of its trials, or why the trial was stopped or paused. Empty if there is
+/// nothing to tell, for other jobs, and if the caller may not see the sweep's numbers. Cost: O(trials) for a sweep.
+std::string SweepNoteOf(const Controller& controller, const Caller& caller, JobId job);
 
 class SweepRoutes {
  public:
@@ -15,7 +21,6 @@ class SweepRoutes {
   void List(ApiCall& call);
   void Show(ApiCall& call);
   void Tell(ApiCall& call);
-  bool MaySeeSweep(const Caller& caller, const Sweep& sweep) const;
   /// Returns the sweep that the request's path names. If there is none, refuses the call and returns null.
   const Sweep* Find(ApiCall& call) const;
 
