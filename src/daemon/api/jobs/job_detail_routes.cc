@@ -185,9 +185,11 @@ void JobDetailRoutes::NameMachines(const core::Explanation& explanation, wire::W
 
 bool JobDetailRoutes::NamesService(const ApiCall& call, bool is_job) const {
   if (services_ == nullptr || !services_->Has(call.argument)) return false;
+  const std::string owner = services_->OwnerOf(call.argument);
+  if (call.privacy.hides_others() && !call.privacy.IsShown(owner)) return false;
   // Ids have no letters.
   const bool is_name = std::ranges::any_of(call.argument, [](unsigned char c) { return std::isalpha(c) != 0; });
-  return is_name && (!is_job || services_->OwnerOf(call.argument) == call.caller.user.name);
+  return is_name && (!is_job || owner == call.caller.user.name);
 }
 
 void JobDetailRoutes::AddNotes(JobId job, const Caller& caller, wire::WhyView& view) const {
