@@ -225,7 +225,7 @@ says() { divvy serve show "$1" | grep -q -- "$2"; }
 wait_for "the reason of never" says never "did not answer on port [0-9]* within 2 s; it must listen on the port in \$PORT"
 explained never "The problem: replica 1 (job " || fail "why says: $(divvy why never)"
 job=$(divvy serve show never --json | grep -oE 'replica 1 is job [0-9]+' | grep -oE '[0-9]+$')
-wait_for "the end of that replica" explained "$job" "service never replaces it: it did not answer on port"
+wait_for "the end of that replica" explained "$job" "stopped by service never: it did not answer on port"
 divvy serve create flap --health /healthz --replicas 1 -- $replica --flap >/dev/null
 WAIT_S=60 wait_for "the reason of flap" says flap "its health check fails; it gets no requests until it succeeds"
 explained flap "The problem: replica 1: its health check fails" || fail "why says: $(divvy why flap)"

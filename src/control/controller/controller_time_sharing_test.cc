@@ -986,7 +986,7 @@ TEST_F(ParkedTrials, APromotedTrialThatWaitsTooLongForItsNodeStartsAgain) {
   EXPECT_FALSE(world_.runs.contains(Trial(0)));
   EXPECT_EQ(world_.Of(Trial(0)).state, JobState::kQueued);
   EXPECT_EQ(NoteOf(0),
-            "it was promoted, and starts again as a new run: its node had no idle GPUs for it within 10 min");
+            "it was promoted, and starts again as a new run: its node had no idle GPUs and CPUs for it within 10 min");
   world_.End(other);
   world_.Settle();
   EXPECT_TRUE(Runs(0));

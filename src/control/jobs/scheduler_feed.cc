@@ -92,9 +92,12 @@ void SchedulerFeed::SetAside(JobId job, bool is_set_aside) {
   if (has_changed && record != nullptr && scheduler_.running(job) != nullptr) Readopt(*record);
 }
 
-bool SchedulerFeed::HasRoomAgain(const JobRecord& record) const {
+bool SchedulerFeed::HasCpusAgain(const JobRecord& record) const {
   const NodeUsage& node = scheduler_.node(nodes_.IndexOf(record.node).value_or(kOwnNode));
-  if (node.cpus_claimed + record.request.cpus > node.capacity.cpus) return false;
+  return node.cpus_claimed + record.request.cpus <= node.capacity.cpus;
+}
+
+bool SchedulerFeed::AreGroupsBelowLimits(const JobRecord& record) const {
   return std::ranges::none_of(GroupsOf(record), [&](const GroupName& group) {
     const int jobs = scheduler_.group_limit(group), gpus = scheduler_.group_gpu_limit(group);
     return (jobs > 0 && scheduler_.group_running(group) >= jobs) ||

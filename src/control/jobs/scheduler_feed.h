@@ -73,9 +73,9 @@ class SchedulerFeed {
   /// Records that a running job is parked and set aside: it then holds no CPUs, and does not count against limits of
   /// its groups. Or that this ends, or the run does.
   void SetAside(JobId job, bool is_set_aside);
-  /// Returns whether a job that is set aside may run again: its node has CPUs for it, and its groups are below their
-  /// limits. GPUs are not checked.
-  bool HasRoomAgain(const JobRecord& record) const;
+  /// Whether the node of a job that is set aside has CPUs for it again, and whether its groups are below their limits.
+  bool HasCpusAgain(const JobRecord& record) const;
+  bool AreGroupsBelowLimits(const JobRecord& record) const;
   /// Updates what waiting jobs wait for when budgets are exhausted or a new budget period begins.
   void WatchBudgets(Time now);
 

@@ -99,7 +99,10 @@ void TimeSharer::Restore(const JobRecord& record) {
     Keep(record, at->second);
   }
   Displacement& state = at->second;
-  if (state.limit == kAnyLimit) state.limit = record.time_limit;
+  if (state.limit == kAnyLimit) {
+    state.limit = record.time_limit;
+    Keep(record, state);
+  }
   if (HasLeftItsGpus(record)) state.presence = Presence::kAway;
   else if (state.presence == Presence::kAway) state.presence = Presence::kReturning;
   if (state.presence == Presence::kHere) return;
@@ -430,6 +433,7 @@ void TimeSharer::ReturnAll(std::vector<Member>& members, Time now) {
                             nodes_.DisconnectReason(one.record.node).empty();
     const bool is_away = one.state.presence == Presence::kAway && one.state.set_aside != SetAside::kUntilPromoted;
     if (may_return && is_away) away.push_back(&one);
+    else if (is_away) one.state.idle_since = kNoTime;  // Nothing can become idle for it now.
   }
   const auto is_owed = [](const Member* one) { return one->view.is_settled && !one->is_set_aside(); };
   const auto order = [&](const Member* one) {
@@ -445,15 +449,16 @@ void TimeSharer::ReturnAll(std::vector<Member>& members, Time now) {
       WakeBy(patient, now);
       continue;
     }
-    if (one->is_set_aside() && !feed_.HasRoomAgain(one->record)) continue;
+    if (one->is_set_aside() && !feed_.AreGroupsBelowLimits(one->record)) continue;
     const GpuSet open = OpenTo(*one, now) - kept[one->record.node];
-    const std::optional<GpuSet> gpus = PlaceFor(*one, open);
+    const bool has_cpus = !one->is_set_aside() || feed_.HasCpusAgain(one->record);
+    const std::optional<GpuSet> gpus = has_cpus ? PlaceFor(*one, open) : std::nullopt;
     if (!gpus && one->is_set_aside()) {
       Displacement& state = one->state;
       if (state.idle_since == kNoTime) state.idle_since = now;
       const Time until = state.idle_since + PromotedWaits(one->view);
       if (now >= until && state.failure.empty()) {
-        state.failure = "its node had no idle GPUs for it within " + DurationText(until - state.idle_since);
+        state.failure = "its node had no idle GPUs and CPUs for it within " + DurationText(until - state.idle_since);
         WakeBy(now + std::chrono::milliseconds(1), now);  // Its sweep acts at the next decision.
       }
       WakeBy(until, now);

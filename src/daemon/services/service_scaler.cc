@@ -26,6 +26,8 @@ constexpr int kFailuresOfUpdate = 2;
 constexpr int kFailuresToReport = 3;
 /// Once a replica has been ready for this long, earlier failures do not count any more.
 constexpr Duration kForgetsFailures = std::chrono::minutes(1);
+/// Failures do not count any more after this time, or twice the time in which a replica must be ready.
+constexpr Duration kForgetsOldFailures = std::chrono::minutes(10);
 
 constexpr std::string_view kForeign = "no process of its owner listens at its port; it gets no requests";
 
@@ -213,8 +215,9 @@ void ServiceScaler::OnFailure(std::int64_t revision, const std::string& what, Ti
   failed_at_ = now;
   if (kept_.canary_revision != 0 && revision == kept_.canary_revision) {
     ++canary_failures_;
-    canary_retry_at_ =
-        now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(canary_failures_ - 1, 6)), kLongestRetry);
+    if (now >= canary_retry_at_)
+      canary_retry_at_ =
+          now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(canary_failures_ - 1, 6)), kLongestRetry);
     AddEvent(what, now);
     note_ = what;
     wire::ServiceRevision* canary = FindRevision(revision);
@@ -319,6 +322,12 @@ void ServiceScaler::FollowStarts(const ServiceFacts& facts) {
 }
 
 void ServiceScaler::ForgetOldFailures(Time now) {
+  // Replicas of a service with few requests may never stay ready for long.
+  const Duration longest = std::max<Duration>(kForgetsOldFailures, 2 * Span(kept_.settings.ready_within_s));
+  if (failures_ + canary_failures_ > 0 && now - failed_at_ >= longest) {
+    failures_ = canary_failures_ = delays_ = 0;
+    ClearNote();
+  }
   for (const wire::ServiceReplica& replica : kept_.replicas) {
     int* failures = IsCanary(replica)                           ? &canary_failures_
                     : replica.revision == kept_.target_revision ? &failures_
@@ -503,7 +512,7 @@ void ServiceScaler::FinishParkingAndDraining(const ServiceFacts& facts, std::vec
       actions.push_back({ServiceAction::Kind::kStop, replica.number, 0,
                          runtime.why_stopped.empty()
                              ? "not needed by service " + kept_.settings.name
-                             : "service " + kept_.settings.name + " replaces it: " + runtime.why_stopped});
+                             : "stopped by service " + kept_.settings.name + ": " + runtime.why_stopped});
     }
   }
 }

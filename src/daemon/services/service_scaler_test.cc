@@ -507,7 +507,7 @@ TEST(ServiceScaler, StopsAReplicaThatNeverAnswersWithThisReason) {
   world.is_silent_ = true;
   world.Seconds(5);
   EXPECT_EQ(world.stop_reason_,
-            "service chat replaces it: it did not answer on port 20000 within 2 s; it must listen on the port in "
+            "stopped by service chat: it did not answer on port 20000 within 2 s; it must listen on the port in "
             "$PORT");
 }
 
