@@ -42,9 +42,9 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   /// earlier one ended.
   static constexpr Duration kKeeperComesWithin = std::chrono::seconds(10);
   /// A tenant is parked before it is paused, since a stopped process cannot take part in parking. A process that is
-  /// stopped in the middle of a move loses its GPU memory, so this is longer than any move may take: 80 GB at the 500
-  /// MB/s for which the keeper still waits (keeper/tenants/relocation.cc). After this time it is paused in any case.
-  static constexpr Duration kParksWithin = std::chrono::minutes(5);
+  /// stopped in the middle of a move loses its GPU memory, so this is longer than the keeper waits for 80 GB (27
+  /// min: keeper/tenants/relocation.cc). After this time it is paused in any case.
+  static constexpr Duration kParksWithin = std::chrono::minutes(30);
 
   NodeShares(std::vector<GpuFacts> gpus, KeeperPort& keeper, Ports ports)
       : gpus_(std::move(gpus)), keeper_(keeper), ports_(std::move(ports)) {}

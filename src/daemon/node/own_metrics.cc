@@ -13,16 +13,6 @@
 #include "wire/http/own_numbers.h"
 
 namespace divvy {
-namespace {
-
-// Opening a pipe would affect its other users.
-bool IsFile(const JobLog& log) {
-  struct stat status {};
-  return ::stat(log.path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-}
-
-}  // namespace
-
 std::vector<samples::Reading> OwnReadings(const wire::OwnNumbers& numbers) {
   std::vector<samples::Reading> readings;
   for (const auto& [name, value] : numbers) readings.push_back({samples::Metric::kGpuUtilization, value, name});
@@ -41,13 +31,16 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
   };
   std::vector<Reader*> begun;
   for (auto& [job, reader] : readers_) {
-    const std::optional<LogPiece> piece = reader.read ? reader.read->Take() : Begin(reader);
-    if (piece) {
-      take(reader, *piece);
+    if (reader.read) {
+      const std::optional<LogPiece> late = reader.read->Take();
+      if (!late) continue;
+      take(reader, *late);
       reader.read.reset();
-    } else if (!reader.is_slow) {
-      begun.push_back(&reader);
+      if (reader.reads_the_end) continue;
     }
+    if (reader.is_current && reader.rests-- > 0) continue;
+    if (const std::optional<LogPiece> piece = Begin(reader)) take(reader, *piece);
+    else if (!reader.is_slow) begun.push_back(&reader);
   }
   const auto until = std::chrono::steady_clock::now() + kLongestWait;
   for (Reader* reader : begun) {
@@ -93,7 +86,12 @@ std::optional<LogPiece> OwnMetrics::Begin(Reader& reader) {
   const JobLog& log = reader.source.log;
   reader.reads_the_end = !reader.is_current;
   const LogRange range = {.at = reader.next, .last = 0, .most = kMostBytes, .newest = true};
-  if (!log.is_read_by_launcher()) return IsFile(log) ? ReadJobLog(log, range, groups_) : LogPiece{.error = ENOENT};
+  if (!log.is_read_by_launcher()) {
+    // Opening a pipe would affect its other users.
+    struct stat status {};
+    if (::stat(log.path.c_str(), &status) != 0) return LogPiece{.error = errno};
+    return S_ISREG(status.st_mode) ? ReadJobLog(log, range, groups_) : LogPiece{.error = EINVAL};
+  }
   auto read = log.errands->StartReadLog({log.user.uid, log.user.gid, log.right}, log.path, range);
   if (!read) return LogPiece{.error = EACCES};
   reader.read.emplace(*std::move(read));
@@ -102,15 +100,25 @@ std::optional<LogPiece> OwnMetrics::Begin(Reader& reader) {
 
 std::vector<samples::Reading> OwnMetrics::Readings(Reader& reader, const LogPiece& piece) {
   const bool has_ended = reader.reads_the_end;
-  if (piece.error != 0 || (piece.text.empty() && !(has_ended && !reader.begun.empty()))) {
-    if (piece.error == 0) reader.next = piece.next;
-    if (piece.error == ENOENT) reader.next = 0;
+  const bool is_new = piece.error == 0 && !piece.text.empty();
+  reader.period = is_new || !reader.source.log.is_read_by_launcher() ? 1 : std::min(2 * reader.period, kLongestPeriod);
+  reader.rests = reader.period - 1;
+  if (piece.error != 0) {
+    if (piece.error == ENOENT && reader.next < 0) reader.next = 0;  // All that comes is new.
+    return {};
+  }
+  if (reader.next < 0) {  // What came meanwhile may begin inside a line.
+    reader.next = piece.next;
     return {};
   }
   std::string_view added = piece.text;
   std::int64_t passed_over = 0;  // In bytes.
   const auto begin = piece.next - static_cast<std::int64_t>(added.size());
   if (begin != reader.next) reader.begun.clear();  // The log was truncated, or a part of it is skipped.
+  if (!is_new && !(has_ended && !reader.begun.empty())) {
+    reader.next = piece.next;
+    return {};
+  }
   if (begin > reader.next) {
     // The job writes faster than it is read: continue near the end of the file, at the next complete line.
     added.remove_prefix(std::min(added.find('\n'), added.size() - 1) + 1);

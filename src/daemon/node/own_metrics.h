@@ -4,7 +4,8 @@
 // The work is limited: at most wire::kMostOwnLines lines and kMostBytes bytes of a job are read per second. If a job
 // writes more, the older lines are skipped, and their number is a metric of the job
 // (samples::Metric::kOwnLinesLeftOut). Must not be used by two threads at a time. A file system of a user that does not
-// answer delays only what that user's jobs report, where the launcher reads their logs.
+// answer delays only what that user's jobs report, where the launcher reads their logs. There, lines that follow a
+// silence may be read up to three calls later.
 #pragma once
 
 #include <chrono>
@@ -44,6 +45,8 @@ class OwnMetrics {
 
  private:
   static constexpr std::chrono::milliseconds kLongestWait{300};
+  /// A log with nothing new is read more rarely by the launcher, because each read takes a process.
+  static constexpr int kLongestPeriod = 4;
 
   struct Reader {
     Source source;
@@ -53,6 +56,8 @@ class OwnMetrics {
     std::optional<LogRead> read;   // What the launcher reads and was not there at the last call.
     bool reads_the_end = false;    // The last read began after the end of the run.
     bool is_slow = false;          // The launcher needed longer than kLongestWait before; no call waits for it again.
+    int period = 1;                // It is read in each call, or only in each second or fourth one.
+    int rests = 0;                 // Calls until it is read again.
   };
   void SetSources(const std::vector<Source>& sources);
   /// Begins to read; returns the piece if this process reads it.

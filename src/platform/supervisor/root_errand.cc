@@ -305,7 +305,8 @@ std::optional<LogPiece> LogRead::Take(std::chrono::steady_clock::time_point unti
   const auto answer = RootErrands::Receive(socket_.get());
   ReadAnswer read;
   if (!answer) {
-    piece.error = ETIMEDOUT;  // The child ended itself after a minute.
+    piece.error = EIO;
+    piece.trouble = "the launcher ended before it answered";
   } else if (answer->header.refusal != 0) {
     piece.error = EACCES;
     piece.trouble = answer->text;
@@ -460,7 +461,8 @@ class Errand {
       case ErrandKind::kRight:
         return IssueRight();
       case ErrandKind::kReadLog:
-        if (reads_.AreStuck(header_.uid, std::chrono::steady_clock::now())) return Answer(ETIMEDOUT, 0);
+        if (const int error = reads_.Refuses(header_.uid, std::chrono::steady_clock::now()); error != 0)
+          return Answer(error, 0);
         return AsUser(checker, [this] { ReadLog(); });
       case ErrandKind::kOpenLog:
         break;
@@ -512,7 +514,7 @@ class Errand {
   void InChild(Work work) {
     const pid_t child = ::fork();
     if (child < 0) return Refuse(std::string("the launcher cannot start a process: ") + std::strerror(errno));
-    if (child > 0 && header_.kind == ErrandKind::kReadLog) 
+    if (child > 0 && header_.kind == ErrandKind::kReadLog)
       reads_.Add(header_.uid, child, std::chrono::steady_clock::now());
     if (child > 0) return;
     if (header_.kind != ErrandKind::kRightByName) issuer_.Forget();
@@ -797,11 +799,15 @@ class Errand {
 
 }  // namespace
 
-bool RunningReads::AreStuck(std::int64_t uid, SteadyTime now) {
+int RunningReads::Refuses(std::int64_t uid, SteadyTime now) {
   // The descriptor of a process is readable when it has ended.
   std::erase_if(reads_, [](const One& one) { return IsReadable(one.process.get(), 0); });
-  return std::ranges::count_if(reads_, [&](const One& one) { return one.uid == uid && now - one.since > kSlow; }) >=
-         kMostStuck;
+  int all = 0, stuck = 0;
+  for (const One& one : reads_) {
+    all += one.uid == uid;
+    stuck += one.uid == uid && now - one.since > kSlow;
+  }
+  return stuck >= kMostStuck ? ETIMEDOUT : all >= kMost ? EAGAIN : 0;
 }
 
 void RunningReads::Add(std::int64_t uid, pid_t pid, SteadyTime now) {

@@ -91,7 +91,7 @@ class RootErrands {
   Result<LogRead> StartReadLog(const UserWithRight& user, const std::string& path, const LogRange& range);
   /// Does the same and waits for the answer. Errors (LogPiece::error): ETIMEDOUT after kLongestRead.
   LogPiece ReadLog(const UserWithRight& user, const std::string& path, const LogRange& range);
-  static constexpr std::chrono::seconds kLongestRead{10};
+  static constexpr std::chrono::seconds kLongestRead{5};
   Status WriteGpus(JobId job, GpuSet gpus);
   /// Calls StageGo, and SayGo if `says` (platform/records/gang_files.h), for a gang's node allocation on this machine.
   /// `gang`: GangFileText.
@@ -145,18 +145,21 @@ struct ErrandSetup {
   std::string controllers_key;
 };
 
-/// The reads of users' files that have not ended yet. A user whose file systems do not answer gets no more of them.
+/// The reads of users' files that have not ended yet. They are bounded for each user, because no signal ends a process
+/// that waits for a file system.
 class RunningReads {
  public:
   using SteadyTime = std::chrono::steady_clock::time_point;
 
-  /// True if kMostStuck reads for the user have been waiting for longer than kSlow.
-  bool AreStuck(std::int64_t uid, SteadyTime now);
+  /// Returns 0 if another read for the user may start. EAGAIN: kMost have not ended. ETIMEDOUT: kMostStuck have been
+  /// running for longer than kSlow.
+  int Refuses(std::int64_t uid, SteadyTime now);
   /// `pid`: a child of this process that was started at `now`.
   void Add(std::int64_t uid, pid_t pid, SteadyTime now);
 
  private:
-  static constexpr std::ptrdiff_t kMostStuck = 4;
+  static constexpr int kMost = 64;
+  static constexpr int kMostStuck = 4;
   static constexpr std::chrono::seconds kSlow{5};
   struct One {
     std::int64_t uid = 0;

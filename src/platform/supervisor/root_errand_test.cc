@@ -117,12 +117,14 @@ TEST(RunningReads, OnlyAUserWithReadsThatDoNotEndGetsNoMore) {
     }
     reads.Add(1001, children.back(), now);
   }
-  EXPECT_FALSE(reads.AreStuck(1001, now)) << "they have just begun";
-  EXPECT_TRUE(reads.AreStuck(1001, later));
-  EXPECT_FALSE(reads.AreStuck(1002, later));
+  EXPECT_EQ(reads.Refuses(1001, now), 0) << "they have just begun";
+  EXPECT_EQ(reads.Refuses(1001, later), ETIMEDOUT);
+  EXPECT_EQ(reads.Refuses(1002, later), 0);
   ::kill(children.back(), SIGKILL);
   EXPECT_EQ(children.back(), ::waitpid(children.back(), nullptr, 0));
-  EXPECT_FALSE(reads.AreStuck(1001, later));
+  EXPECT_EQ(reads.Refuses(1001, later), 0);
+  for (int i = 0; i < 61; ++i) reads.Add(1001, children.front(), now);
+  EXPECT_EQ(reads.Refuses(1001, now), EAGAIN);
   for (const pid_t child : children) {
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);

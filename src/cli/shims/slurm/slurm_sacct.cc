@@ -183,7 +183,7 @@ std::vector<dialect::Option> SacctTable(SacctFlags& wish) {
   options[3].aliases = {"uid"};
   options.back().aliases = {"gid"};
   AddFilters(options, wish);
-  AddAnswerForms(options, wish.form);
+  AddAnswerForms(options, wish.form, true);
   struct Silent {
     std::string_view name;
     char letter;

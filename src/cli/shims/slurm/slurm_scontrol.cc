@@ -378,7 +378,7 @@ int ScontrolMain(const std::vector<std::string>& words) {
                                           Flag("details", 'd', "Show the GPUs on each node", style.job.has_details),
                                           Flag("quiet", 'Q', "Fewer words", is_quiet),
                                           Flag("verbose", 'v', "More words", style.is_verbose)};
-  AddAnswerForms(options, style.form);
+  AddAnswerForms(options, style.form, true);
   for (const auto& [name, letter] :
        {std::pair("all", 'a'), std::pair("hide", '\0'), std::pair("future", 'F'), std::pair("local", '\0'),
         std::pair("federation", '\0'), std::pair("sibling", '\0')}) {

@@ -117,7 +117,7 @@ std::vector<dialect::Option> SqueueTable(SqueueFlags& wish) {
   for (dialect::Option& option : options) {
     if (option.name == "partition") option.aliases = {"partitions"};
   }
-  AddAnswerForms(options, wish.form);
+  AddAnswerForms(options, wish.form, true);
   return options;
 }
 

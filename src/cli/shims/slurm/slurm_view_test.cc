@@ -449,7 +449,8 @@ TEST(Slurm, TheNewerJsonHasObjectsForNumbersAndListsForStates) {
   row.job.array_index = 0;
   const std::string queue = QueueJson({row}, Here(), JsonSchema::k40);
   for (const char* part : {"\"job_id\":18", "\"job_state\":[\"RUNNING\"]",
-                           "\"array_task_id\":{\"set\":true,\"infinite\":false,\"number\":0}"}) {
+                           "\"array_task_id\":{\"set\":true,\"infinite\":false,\"number\":0}",
+                           "\"time_limit\":{\"set\":false,\"infinite\":true,\"number\":0}"}) {
     EXPECT_NE(queue.find(part), std::string::npos) << part << "\n" << queue;
   }
 }

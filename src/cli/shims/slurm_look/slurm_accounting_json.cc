@@ -41,7 +41,7 @@ void AddTime(const AccountRow& row, const Scene& scene, JsonSchema schema, JsonW
   out.Number("start", seconds(job.start_time));
   out.Number("end", seconds(job.end_time));
   out.Number("suspended", 0);
-  out.SetNumber("limit", static_cast<std::int64_t>(std::ceil(job.request.time_limit_s / 60)));
+  out.Limit("limit", static_cast<std::int64_t>(std::ceil(job.request.time_limit_s / 60)));
   json.Key("total");
   json.BeginObject();
   out.Number("seconds", row.is_step() && !row.is_step_measured ? 0 : static_cast<std::int64_t>(row.cpu_time_s));

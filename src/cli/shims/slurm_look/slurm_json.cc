@@ -16,15 +16,21 @@ constexpr std::string_view kOlder = "v0.0.38", kNewer = "v0.0.40";
 
 }  // namespace
 
-void JsonFields::SetNumber(std::string_view key, std::optional<std::int64_t> value) {
-  if (schema_ == JsonSchema::k38) return Number(key, value.value_or(0));
+void JsonFields::SetNumber(std::string_view key, std::int64_t value, bool is_set, bool is_infinite) {
+  if (schema_ == JsonSchema::k38) return Number(key, value);
   json_.Key(key);
   json_.BeginObject();
-  Bool("set", value.has_value());
-  Bool("infinite", false);
-  Number("number", value.value_or(0));
+  Bool("set", is_set);
+  Bool("infinite", is_infinite);
+  Number("number", value);
   json_.EndObject();
 }
+
+void JsonFields::SetNumber(std::string_view key, std::optional<std::int64_t> value) {
+  SetNumber(key, value.value_or(0), value.has_value(), false);
+}
+
+void JsonFields::Limit(std::string_view key, std::int64_t value) { SetNumber(key, value, value != 0, value == 0); }
 
 void JsonFields::Words(std::string_view key, std::string_view value) {
   if (schema_ == JsonSchema::k38) return Text(key, value);
@@ -49,6 +55,7 @@ void AddExit(std::string_view key, const wire::JobView& job, JsonSchema schema, 
     json.BeginObject();
     if (schema == JsonSchema::k38) out.Number("signal_id", signal);
     else out.SetNumber("id", signal != 0 ? std::optional(signal) : std::nullopt);
+    if (schema == JsonSchema::k40) out.Text("name", "");
     json.EndObject();
   }
   json.EndObject();
@@ -150,23 +157,22 @@ int PrintParsers() {
              : 0;
 }
 
-void AddAnswerForms(std::vector<dialect::Option>& options, AnswerForm& form) {
+void AddAnswerForms(std::vector<dialect::Option>& options, AnswerForm& form, bool has_newer) {
   const auto add = [&](std::string_view name, std::string_view help, bool& flag) {
     options.push_back({.name = name,
                        .takes = dialect::Takes::kOptionalValue,
                        .value_name = "v0.0.38|v0.0.40|list",
                        .help = help,
-                       .apply = [&form, &flag, name](std::string_view value) -> Status {
+                       .apply = [&form, &flag, name, has_newer](std::string_view value) -> Status {
                          flag = true;
                          std::string_view parser = value.substr(0, value.find('+'));
                          const char* usual = std::getenv("DIVVY_SLURM_JSON");
                          if (parser.empty() && usual != nullptr) parser = usual;
                          if (parser == "list") form.lists_parsers = true;
-                         else if (parser == kNewer) form.schema = JsonSchema::k40;
+                         else if (parser == kNewer && has_newer) form.schema = JsonSchema::k40;
                          else if (!parser.empty() && parser != kOlder)
                            Note("--" + std::string(name) + "=" + std::string(parser) + ": the fields are those of " +
-                                std::string(kOlder) + ", plain numbers and words; " + std::string(kNewer) +
-                                " has objects and lists");
+                                std::string(kOlder) + ", plain numbers and words");
                          return {};
                        },
                        .aliases = {}});

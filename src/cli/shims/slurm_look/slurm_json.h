@@ -37,10 +37,14 @@ class JsonFields {
 
   /// Writes a number that the newer schema puts into an object. nullopt: not set (0 in the older schema).
   void SetNumber(std::string_view key, std::optional<std::int64_t> value);
+  /// Writes a limit. 0: none, "infinite" in the newer schema.
+  void Limit(std::string_view key, std::int64_t value);
   /// Writes a word that is a list in the newer schema.
   void Words(std::string_view key, std::string_view value);
 
  private:
+  void SetNumber(std::string_view key, std::int64_t value, bool is_set, bool is_infinite);
+
   JsonWriter& json_;
   JsonSchema schema_;
 };
@@ -59,8 +63,8 @@ struct AnswerForm {
   bool any() const { return is_json || is_yaml; }
 };
 /// Appends the options "--json[=v0.0.38|v0.0.40|list]" and "--yaml[=...]". Without a value, DIVVY_SLURM_JSON may name the
-/// schema. If another one is requested, a note names the one that is printed.
-void AddAnswerForms(std::vector<dialect::Option>& options, AnswerForm& form);
+/// schema. If another one is requested, a note names the one that is printed. `has_newer`: the command prints v0.0.40.
+void AddAnswerForms(std::vector<dialect::Option>& options, AnswerForm& form, bool has_newer = false);
 /// Prints the answer to --json=list. Returns 0.
 int PrintParsers();
 /// Prints `json`, an object with a line break, to stdout; as YAML if requested.

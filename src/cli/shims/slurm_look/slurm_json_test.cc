@@ -29,7 +29,7 @@ TEST(SlurmJson, WholeNumbersOfTextRecordsAreJsonNumbers) {
 TEST(SlurmJson, AcceptsEveryReleaseNameAndListShowsTheParsers) {
   AnswerForm form;
   std::vector<dialect::Option> options;
-  AddAnswerForms(options, form);
+  AddAnswerForms(options, form, true);
   ASSERT_TRUE(dialect::ParseOptions(options, std::vector<std::string>{"--json=v0.0.40"}));
   EXPECT_TRUE(form.is_json && !form.is_yaml && !form.lists_parsers);
   EXPECT_EQ(form.schema, JsonSchema::k40);

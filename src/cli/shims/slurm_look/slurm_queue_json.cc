@@ -83,8 +83,9 @@ void AddJob(const QueueRow& row, const Scene& scene, JsonSchema schema, JsonWrit
   out.SetNumber("node_count", NodeCountOf(job));
   out.SetNumber("cpus", CpusOf(job));
   out.SetNumber("tasks", job.request.tasks);
-  out.SetNumber("memory_per_node", job.request.memory_bytes >> 20);
-  out.SetNumber("memory_per_cpu", std::nullopt);
+  const std::int64_t memory = job.request.memory_bytes >> 20;
+  out.SetNumber("memory_per_node", memory > 0 ? std::optional(memory) : std::nullopt);
+  if (is_newer) out.SetNumber("memory_per_cpu", std::nullopt);
   out.SetNumber("threads_per_core", 1);
   out.Text("tres_req_str", Tres(job, GpusAskedBy(job)));
   out.Text("tres_alloc_str", job.start_time ? Tres(job, GpusOf(job)) : "");
@@ -93,7 +94,7 @@ void AddJob(const QueueRow& row, const Scene& scene, JsonSchema schema, JsonWrit
   out.SetNumber("priority", job.priority);
   out.Bool("hold", job.state == "held");
   out.Text("dependency", DependencyText(row));
-  out.SetNumber("time_limit", static_cast<std::int64_t>(std::ceil(job.request.time_limit_s / 60)));
+  out.Limit("time_limit", static_cast<std::int64_t>(std::ceil(job.request.time_limit_s / 60)));
   out.SetNumber("submit_time", Seconds(job.submit_time));
   out.SetNumber("eligible_time", Seconds(job.eligible_time));
   out.SetNumber("start_time", Seconds(StartOf(row)));

@@ -35,9 +35,11 @@ Error Away(const std::string& node, Time heard) {
   return Unreachable("node " + node + since + "; its output can be read when it is back");
 }
 
-Error CannotRead(const std::string& what, int error) {
-  const std::string why =
-      "cannot read " + what + ": " + (error == ETIMEDOUT ? "its file system does not answer" : std::strerror(error));
+Error CannotRead(const std::string& what, int error, const std::string& trouble = "") {
+  const std::string why = "cannot read " + what + ": " +
+                          (!trouble.empty()     ? trouble
+                           : error == ETIMEDOUT ? "its file system does not answer"
+                                                : std::strerror(error));
   return error == ENOENT ? NotFound(why) : PermissionDenied(why);
 }
 
@@ -150,7 +152,7 @@ void JobDetailRoutes::Log(ApiCall& call) {
     }
     const JobLog log = node_.LogOf(record, *found.spec, is_error);
     return [path = log.path, piece = ReadJobLog(log, {.at = *at, .last = *last})](ApiCall& asked) {
-      if (piece.error != 0) return asked.Refuse(CannotRead("'" + path + "'", piece.error));
+      if (piece.error != 0) return asked.Refuse(CannotRead("'" + path + "'", piece.error, piece.trouble));
       AnswerPiece(asked, piece.text, piece.next);
     };
   });
