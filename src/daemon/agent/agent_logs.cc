@@ -30,8 +30,8 @@ AnsweredPiece AnswerOf(const Node& node, const wire::AgentQuestion& question) {
     answered.answer.error = ENOENT;
     return answered;
   }
-  LogPiece piece = ReadJobLog(
-      log, {.at = question.at, .last = question.last, .most = static_cast<std::size_t>(wire::kAnswerBytes)});
+  LogPiece piece =
+      ReadJobLog(log, {.at = question.at, .last = question.last, .most = static_cast<std::size_t>(wire::kAnswerBytes)});
   answered.answer.next = piece.next;
   answered.answer.size = piece.size;
   answered.answer.error = piece.error;

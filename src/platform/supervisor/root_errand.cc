@@ -291,8 +291,7 @@ ErrandHeader HeaderAs(const UserWithRight& user, ErrandKind kind) {
 }  // namespace
 
 Result<LogRead> RootErrands::StartReadLog(const UserWithRight& user, const std::string& path, const LogRange& range) {
-  const ReadOrder order = {
-      .at = range.at, .last = range.last, .most = range.most, .newest = range.newest ? 1U : 0U};
+  const ReadOrder order = {.at = range.at, .last = range.last, .most = range.most, .newest = range.newest ? 1U : 0U};
   std::string text(reinterpret_cast<const char*>(&order), sizeof order);
   DIVVY_TRY(Descriptor socket, Begin(HeaderAs(user, ErrandKind::kReadLog), text + path));
   return LogRead(std::move(socket), range.at);

@@ -33,8 +33,8 @@ struct FileOwner {
 /// table is copied.
 bool RunAs(const FileOwner& owner, const std::function<void()>& work);
 
-/// Makes this process `owner` for good as far as files are concerned, as in RunAs: the user can neither signal nor trace
-/// it. Only in a process with one thread. Returns false with errno if that failed.
+/// Makes this process `owner` for good as far as files are concerned, as in RunAs: the user can neither signal nor
+/// trace it. Only in a process with one thread. Returns false with errno if that failed.
 bool BecomeOwner(const FileOwner& owner);
 
 /// Like open(2) with mode 0666, but never waits for the other end of a pipe. Returns a closed descriptor with errno set

@@ -62,8 +62,9 @@ struct AnswerForm {
   JsonSchema schema = JsonSchema::k38;
   bool any() const { return is_json || is_yaml; }
 };
-/// Appends the options "--json[=v0.0.38|v0.0.40|list]" and "--yaml[=...]". Without a value, DIVVY_SLURM_JSON may name the
-/// schema. If another one is requested, a note names the one that is printed. `has_newer`: the command prints v0.0.40.
+/// Appends the options "--json[=v0.0.38|v0.0.40|list]" and "--yaml[=...]". Without a value, DIVVY_SLURM_JSON may name
+/// the schema. If another one is requested, a note names the one that is printed. `has_newer`: the command prints
+/// v0.0.40.
 void AddAnswerForms(std::vector<dialect::Option>& options, AnswerForm& form, bool has_newer = false);
 /// Prints the answer to --json=list. Returns 0.
 int PrintParsers();
