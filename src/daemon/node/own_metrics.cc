@@ -107,7 +107,7 @@ std::vector<samples::Reading> OwnMetrics::Readings(Reader& reader, const LogPiec
     if (piece.error == ENOENT && reader.next < 0) reader.next = 0;  // All that comes is new.
     return {};
   }
-  if (reader.next < 0) {  // What came meanwhile may begin inside a line.
+  if (reader.next < 0) {  // Its text may begin inside a line.
     reader.next = piece.next;
     return {};
   }

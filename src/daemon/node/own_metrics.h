@@ -53,7 +53,7 @@ class OwnMetrics {
     std::int64_t next = 0;        // -1: the end of the log.
     std::string begun;            // The beginning of a line that is not complete yet.
     bool is_current = false;      // The run was in `sources` of the last call.
-    std::optional<LogRead> read;  // What the launcher reads and was not there at the last call.
+    std::optional<LogRead> read;  // A read whose answer was not there at the last call.
     bool reads_the_end = false;   // The last read began after the end of the run.
     bool is_slow = false;         // The launcher needed longer than kLongestWait before; no call waits for it again.
     int period = 1;               // It is read in each call, or only in each second or fourth one.

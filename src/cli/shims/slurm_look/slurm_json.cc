@@ -161,7 +161,7 @@ void AddAnswerForms(std::vector<dialect::Option>& options, AnswerForm& form, boo
   const auto add = [&](std::string_view name, std::string_view help, bool& flag) {
     options.push_back({.name = name,
                        .takes = dialect::Takes::kOptionalValue,
-                       .value_name = "v0.0.38|v0.0.40|list",
+                       .value_name = "SCHEMA|list",
                        .help = help,
                        .apply = [&form, &flag, name, has_newer](std::string_view value) -> Status {
                          flag = true;
@@ -177,7 +177,7 @@ void AddAnswerForms(std::vector<dialect::Option>& options, AnswerForm& form, boo
                        },
                        .aliases = {}});
   };
-  add("json", "JSON", form.is_json);
+  add("json", "JSON; SCHEMA: v0.0.38 (default) or v0.0.40", form.is_json);
   add("yaml", "YAML", form.is_yaml);
 }
 
