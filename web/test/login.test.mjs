@@ -190,3 +190,29 @@ test('a session survives a restart of the daemon on the same port, and the page 
   daemon.divvy('cancel', id, '--grace', '0');
   assert.deepEqual(page.troubles, []);
 });
+
+test('a page whose controller no longer leads has a link to the one that does', async () => {
+  const page = await openPage(browser, { ignoreHTTPSErrors: true });
+  page.expects.push(/ERR_|\/leader|50[0-9]/);
+  const link = daemon.link('--remote');
+  const own = new URL(link).host;
+  const controllers = [own, 'gpu2.lab:7433', 'gpu3.lab:7433', 'x"onclick="alert(1)'];
+  let answer = { leads: true, name: own, address: own, epoch: 3, controllers };
+  await page.route('**/leader', (route) => (answer ? route.fulfill({ status: answer.leads ? 200 : 503, json: answer }) : route.abort()));
+  await page.goto(link);
+  await page.waitForSelector('[data-tile="Running"]');
+  assert.equal(await page.locator('[data-controller]').count(), 0);
+  // It stands by: it says who leads, and has nothing else for the page.
+  answer = { leads: false, name: 'gpu2.lab:7433', address: 'gpu2.lab:7433', epoch: 4, controllers };
+  daemon.divvy('down');
+  await page.waitForSelector('text=Another controller leads: gpu2.lab:7433');
+  assert.deepEqual(await page.locator('[data-controller]').evaluateAll((all) => all.map((one) => one.href)), ['https://gpu2.lab:7433/']);
+  // Its machine is gone: all others are named.
+  answer = null;
+  await page.waitForSelector('text=Other controllers: gpu2.lab:7433 gpu3.lab:7433');
+  assert.equal(await page.locator('[data-controller]').count(), 2);
+  answer = { leads: true, name: own, address: own, epoch: 5, controllers };
+  daemon.up();
+  await page.waitForSelector('text=Disconnected', { state: 'detached' });
+  assert.deepEqual(page.troubles, []);
+});

@@ -119,10 +119,17 @@ const NodeRow* NodeRegistry::Find(std::string_view name) const {
 
 const NodeRow* NodeRegistry::FindByFingerprint(std::string_view fingerprint) const {
   if (fingerprint.empty()) return nullptr;
-  const auto found = std::ranges::find_if(nodes_, [&](const auto& node) {
-    return node.second.fingerprint == fingerprint || node.second.next_fingerprint == fingerprint;
-  });
-  return found == nodes_.end() ? nullptr : &found->second;
+  const auto found = certificates_.lower_bound({std::string(fingerprint), ""});
+  return found == certificates_.end() || found->first != fingerprint ? nullptr : Find(found->second);
+}
+
+void NodeRegistry::SetCertificates(NodeRow& row, std::string present, std::string next) {
+  for (const std::string& old : {row.fingerprint, row.next_fingerprint}) certificates_.erase({old, row.name});
+  row.fingerprint = std::move(present);
+  row.next_fingerprint = std::move(next);
+  for (const std::string& valid : {row.fingerprint, row.next_fingerprint}) {
+    if (!valid.empty()) certificates_.emplace(valid, row.name);
+  }
 }
 
 Status NodeRegistry::CheckGpus(const std::string& name, const std::vector<GpuFacts>& gpus) const {
@@ -180,8 +187,7 @@ Result<NodeRegistry::Joined> NodeRegistry::Join(const std::string& name, const s
     joined.changes = ChangesBetween(row.facts, facts);
   }
   // The first use of the new certificate invalidates the old one.
-  row.fingerprint = fingerprint;
-  if (row.next_fingerprint == fingerprint) row.next_fingerprint.clear();
+  SetCertificates(row, fingerprint, row.next_fingerprint == fingerprint ? "" : row.next_fingerprint);
   Disown(owner_of_gpu_, row);
   for (const GpuFacts& gpu : facts.gpus) {
     if (!gpu.uuid.empty()) owner_of_gpu_.insert_or_assign(gpu.uuid, name);
@@ -238,6 +244,7 @@ Result<NodeRegistry::Setting> NodeRegistry::Resume(const std::string& name) {
 Result<NodeRegistry::Setting> NodeRegistry::Remove(const std::string& name) {
   DIVVY_TRY(NodeRow * row, Edit(name));
   Disown(owner_of_gpu_, *row);
+  SetCertificates(*row, "", "");
   nodes_.erase(nodes_.find(name));
   return Setting{NodeKey(name), ""};
 }
@@ -262,7 +269,7 @@ Result<NodeRegistry::Setting> NodeRegistry::Renew(const std::string& name, const
     return InvalidArgument("a certificate's fingerprint is hexadecimal digits");
   if (owner != nullptr && owner != row)
     return Error{ErrorCode::kAlreadyExists, "this certificate is that of node " + owner->name};
-  row->next_fingerprint = next_fingerprint == row->fingerprint ? "" : next_fingerprint;
+  SetCertificates(*row, row->fingerprint, next_fingerprint == row->fingerprint ? "" : next_fingerprint);
   return Setting{NodeKey(name), FormatNode(*row)};
 }
 
@@ -285,7 +292,10 @@ bool NodeRegistry::LoadSetting(std::string_view key, std::string_view text) {
   for (const GpuFacts& gpu : row->facts.gpus) {
     if (!gpu.uuid.empty()) owner_of_gpu_.insert_or_assign(gpu.uuid, row->name);
   }
-  nodes_.insert_or_assign(row->name, *std::move(row));
+  NodeRow& kept = nodes_[row->name];
+  SetCertificates(kept, "", "");  // Those of an earlier row of this node.
+  kept = *std::move(row);
+  SetCertificates(kept, kept.fingerprint, kept.next_fingerprint);
   return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,11 +72,15 @@ class NodeRegistry {
   const NodeRow* FindByFingerprint(std::string_view fingerprint) const;
   Status CheckGpus(const std::string& name, const std::vector<GpuFacts>& gpus) const;
   Result<NodeRow*> Edit(const std::string& name);
+  /// Sets the fingerprints of the node's certificates; "": none.
+  void SetCertificates(NodeRow& row, std::string present, std::string next);
   static void SetOut(NodeRow& row, NodeWork work, const std::string& reason, Time now);
 
   std::map<std::string, NodeRow, std::less<>> nodes_;
   std::string own_name_;
   std::map<std::string, std::string, std::less<>> owner_of_gpu_;  // UUID -> name.
+  /// The fingerprint and the node's name, for the present and the next certificate of each node.
+  std::set<std::pair<std::string, std::string>> certificates_;
 };
 
 }  // namespace divvy

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 namespace divvy {
 namespace node_registry_test {
 
@@ -154,6 +157,52 @@ TEST_F(NodeRegistryTest, ARenewedCertificateReplacesTheOldOneOnFirstUse) {
   EXPECT_EQ(Refused("n1", "cc", Machine({"GPU-1"}), false), "joined");
   EXPECT_FALSE(registry_.Knows("aa"));
   EXPECT_NE(Refused("n1", "aa", Machine({"GPU-1"}), false), "joined");
+}
+
+TEST_F(NodeRegistryTest, ANodeCanBeRemovedAndJoinUnderAnotherName) {
+  Join("n1", "aa", {"GPU-1"});
+  ASSERT_TRUE(registry_.Renew("n1", "bb"));
+  ASSERT_TRUE(registry_.Remove("n1"));
+  EXPECT_FALSE(registry_.Knows("aa"));
+  EXPECT_FALSE(registry_.Knows("bb"));
+  Join("n2", "bb", {"GPU-1"});
+  EXPECT_EQ(Refused("n1", "bb", Machine({"GPU-2"})),
+            "this certificate is that of node n2, which cannot also be called n1");
+  Join("n1", "aa", {"GPU-2"});
+  EXPECT_TRUE(registry_.Knows("aa"));
+}
+
+// The index of certificates is compared with a walk over all nodes.
+TEST_F(NodeRegistryTest, CertificatesAreFoundAfterAnySequenceOfChanges) {
+  const std::vector<std::string> names = {"n1", "n2", "n3"}, certificates = {"aa", "bb", "cc", "dd", "ee"};
+  std::mt19937_64 random(26);
+  const auto one_of = [&](const std::vector<std::string>& words) { return words[random() % words.size()]; };
+  std::string earlier;  // A row of n1, as the store had it once.
+  int known = 0, unknown = 0;
+  for (int step = 0; step < 5'000; ++step) {
+    const std::string name = one_of(names), certificate = one_of(certificates);
+    const std::uint64_t kind = random() % 8;
+    if (kind < 4) {
+      static_cast<void>(registry_.Join(name, certificate, Machine({}), kTerms, kind < 3, kNow));
+    } else if (kind < 6) {
+      static_cast<void>(registry_.Renew(name, certificate));
+    } else if (kind == 6) {
+      static_cast<void>(registry_.Remove(name));
+    } else if (earlier.empty() || random() % 2 == 0) {
+      if (const NodeRow* row = registry_.Find("n1")) earlier = FormatNode(*row);
+    } else {
+      ASSERT_TRUE(registry_.LoadSetting("node.of.n1", earlier));
+    }
+    for (const std::string& one : certificates) {
+      const bool is_known = std::ranges::any_of(registry_.nodes(), [&](const auto& node) {
+        return node.second.fingerprint == one || node.second.next_fingerprint == one;
+      });
+      ASSERT_EQ(registry_.Knows(one), is_known) << one << " at step " << step;
+      ++(is_known ? known : unknown);
+    }
+  }
+  EXPECT_GT(known, 1'000);
+  EXPECT_GT(unknown, 1'000);
 }
 
 TEST_F(NodeRegistryTest, ARemovedNodeHasToJoinAgain) {

@@ -11,6 +11,7 @@ import { slowdownText } from './throttle.js';
 const kMostNamed = 150;
 const kMostEvents = 5000;
 const kTick = 1000;
+const kPatienceMs = 2000;
 
 class Live {
   /** 'loading', 'ready', 'away': the stream is cut and tried again. */
@@ -18,6 +19,10 @@ class Live {
   error = $state('');
   awaySince = $state(0);
   nextTry = $state(0);
+  /** The address of the controller that leads, if that is another one. */
+  leader = $state('');
+  /** The addresses of the other controllers. They are kept while this one does not answer. */
+  others = $state.raw([]);
   /** How often a stream of events was opened: what happened before the last time came by none. */
   opened = $state(0);
   status = $state.raw(null);
@@ -180,6 +185,20 @@ export function refresh() {
   void tick();
 }
 
+/** Asks this page's controller who leads. A standby answers too, with status 503. */
+async function readLeader() {
+  const isAnothers = (address) => /^[\w.:[\]-]+$/.test(address ?? '') && address !== location.host;
+  try {
+    const signal = AbortSignal.timeout(kPatienceMs);
+    const response = await fetch('/leader', { cache: 'no-store', credentials: 'omit', redirect: 'error', signal });
+    const answer = await response.json();
+    live.leader = !answer.leads && isAnothers(answer.address) ? answer.address : '';
+    live.others = (answer.controllers ?? []).filter(isAnothers);
+  } catch {
+    live.leader = '';
+  }
+}
+
 let wake = () => {};
 
 async function follow() {
@@ -197,6 +216,7 @@ async function follow() {
           live.error = '';
           ++live.opened;
           refresh();
+          void readLeader();
         },
         onEvent: (name, data) => (name === 'samples' ? takeSamples(data) : say(data)),
       });
@@ -205,6 +225,7 @@ async function follow() {
       if (!wanted || error.status === 401) return;
       if (own.signal.aborted && document.hidden) continue;
       goAway(error.status ? error.message : 'the daemon does not answer');
+      void readLeader();
       live.nextTry = now() + pause / 1000;
       await new Promise((resolve) => {
         wake = resolve;
