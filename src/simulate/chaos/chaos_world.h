@@ -80,7 +80,7 @@ class ChaosWorld {
   Temper temper_;
   Time parking_messages_since_ = kNoTime;  // Messages between controller and keeper have been in transit since then.
   Policy policy_;
-  TimeSharingSettings contract_;  // What jobs are promised; the policy unless a mutation changes that.
+  TimeSharingSettings contract_;  // The contract with jobs. Only a mutation makes the policy differ from it.
   Limits limits_;
   ChaosClients clients_;
   std::unique_ptr<DaemonLife> daemon_;
