@@ -51,9 +51,9 @@ enum class ChaosMutation {
   // Wrong time-sharing.
   kParksEarly,        // A job counts as parked before it has left its GPUs.
   kDropsReturns,      // Parked jobs are not told to return.
-  kHidesPresence,     // After a restart, the node does not report which jobs are parked.
   kKeepsStopped,      // The processes of a job that returns are not continued.
   kOverstatesMemory,  // The node reports more host memory than it has.
+  kLoosensContract,   // The controller lets jobs lose more than they are promised.
 };
 
 struct ChaosOptions {

@@ -27,7 +27,7 @@ RunRecord RecordOf(const RunFile& file) {
 void ChaosHost::AdoptRuns(bool was_rebooted) {
   const Status adopted = node_.AdoptRuns(was_rebooted && mutation_ != ChaosMutation::kIgnoresReboots);
   DIVVY_ASSERT(adopted);  // Scan does not fail.
-  if (mutation_ != ChaosMutation::kHidesPresence) machine_.RepeatPresences();
+  machine_.RepeatPresences();
 }
 
 void ChaosHost::Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) {

@@ -175,6 +175,7 @@ class ChaosMachine {
   /// The keeper's reports. Those of one job arrive in order.
   std::deque<PresenceReport>& presences() { return presences_; }
   std::size_t displacements() const { return displacements_.size(); }
+  bool has_parking_messages() const { return !presences_.empty() || !displacements_.empty(); }
   std::size_t launches() const { return launches_.size(); }
   std::size_t commands() const { return commands_.size(); }
   /// The number of launches whose supervisor was killed and that the launcher will report to the daemon.

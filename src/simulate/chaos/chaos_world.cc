@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/duration_text.h"
 #include "control/books/record_parts.h"
 
 namespace divvy::simulate {
@@ -11,6 +12,13 @@ namespace {
 
 constexpr std::uint64_t kSettleEvery = 400;
 constexpr std::uint64_t kTimeSharingSalt = 0x7473;
+// Host memory for the content of as many half GPUs is never full.
+constexpr std::int64_t kAmpleHalfGpus = 1 << 16;
+// Messages and commits take some time, which the controller does not foresee.
+constexpr Duration kContractSlack = std::chrono::seconds(5);
+// After several minutes the controller gives up a park. A later report that the job is away then counts as the answer
+// to the latest command, although it may be that to the one given up.
+constexpr Duration kLongestParkingMessage = std::chrono::minutes(1);
 // The most messages that one Settle delivers. More than one world can have in transit, so it ends a loop of messages.
 constexpr int kMostSettled = 2'000;
 constexpr Duration kMostDrain = std::chrono::hours(24 * 60);
@@ -41,19 +49,37 @@ ChaosWorld::ChaosWorld(std::uint64_t seed, const ChaosOptions& options, ChaosFig
 void ChaosWorld::SwitchOnTimeSharing(Random random) {
   policy_.time_sharing.mode = TimeSharingMode::kOn;
   policy_.time_sharing.trial = std::chrono::seconds(1 + random.Below(random.Below(2) == 0 ? 30 : 900));
-  temper_.is_gentle = random.Below(3) == 0;
+  contract_ = policy_.time_sharing;
+  temper_.keeps_contracts = random.Below(3) == 0;
   ParkingFaults faults;
-  faults.has_failures = !temper_.is_gentle && random.Below(2) == 0;
-  faults.has_delays = !temper_.is_gentle && random.Below(3) == 0;
+  faults.has_failures = !temper_.keeps_contracts && random.Below(2) == 0;
+  faults.has_delays = !temper_.keeps_contracts && random.Below(3) == 0;
   // The host memory is for the content of as many half GPUs. Mostly there is room to park several jobs.
   const auto gpus = static_cast<std::uint64_t>(machine_.gpus());
-  const auto half_gpus =
+  auto half_gpus =
       static_cast<std::int64_t>(random.Below(3) == 0 ? 1 + random.Below(2 * gpus) : 4 + random.Below(4 * gpus));
+  // The contract may be broken when the host memory is full (docs/time-sharing.md).
+  if (temper_.keeps_contracts) half_gpus = kAmpleHalfGpus;
   machine_.SetParking(Bytes(half_gpus * machine_.gpu_memory().count() / 2), faults);
   clients_.CancelLess();
-  if (temper_.is_gentle) clients_.LeaveGpusAlone();
-  if (temper_.is_gentle) temper_.faults = std::min<std::uint64_t>(temper_.faults, 8);
-  if (temper_.is_gentle) temper_.commands = 40;
+  if (temper_.keeps_contracts) clients_.LeaveGpusAlone();
+  if (temper_.keeps_contracts) temper_.faults = std::min<std::uint64_t>(temper_.faults, 8);
+  if (temper_.keeps_contracts) temper_.commands = 40;
+  if (options_.mutation == ChaosMutation::kLoosensContract) policy_.time_sharing.at_most = 20;
+}
+
+void ChaosWorld::CheckContracts() {
+  const Time now = daemon_->Now();
+  for (const auto& [id, record] : daemon_->controller().live()) {
+    const Displacement* state = daemon_->controller().time_sharer().Find(record);
+    if (state == nullptr) continue;
+    const time_sharing::JobView view = ViewOf(record, *state, now);
+    if (!view.is_settled) continue;
+    const Duration over = -time_sharing::BudgetLeft(view, OptionsOf(contract_));
+    if (over > kContractSlack)
+      trace_.Break("job " + ToString(id) + " has lost " + DurationText(view.lost_settled) + " in a run of " +
+                   DurationText(view.ran) + ", " + DurationText(over) + " more than its contract allows");
+  }
 }
 
 ChaosWorld::Temper ChaosWorld::DrawTemper() {
@@ -86,7 +112,7 @@ void ChaosWorld::Step() {
     else if (random_.Below(2) == 0) StartDaemon();
   } else if (draw < temper_.faults + temper_.commands + 30) {
     Poll();
-  } else if ((draw < temper_.faults + temper_.commands + 130 && !temper_.is_gentle) || !Deliver()) {
+  } else if ((draw < temper_.faults + temper_.commands + 130 && !temper_.keeps_contracts) || !Deliver()) {
     PassTime();
   }
   AfterStep((trace_.step + 1) % options_.check_every == 0);
@@ -161,6 +187,7 @@ void ChaosWorld::AfterStep(bool is_thorough) {
   ++figures_.checks;
   if (std::string broken = daemon_->controller().CheckInvariants(); !broken.empty()) trace_.Break(std::move(broken));
   ledger_.CheckValues(daemon_->controller());
+  if (temper_.keeps_contracts && !is_calm_) CheckContracts();
 }
 
 std::size_t ChaosWorld::Index(std::size_t count) { return random_.Below(4) == 0 ? random_.Below(count) : 0; }
@@ -291,7 +318,10 @@ void ChaosWorld::Poll() {
   if (!daemon_) return StartDaemon();
   trace_.Note("the daemon polls the node");
   daemon_->node().CheckSupervisors();
-  if (random_.Below(3) != 0 && !is_calm_) return;
+  if (random_.Below(3) == 0 || is_calm_) ObserveGpus();
+}
+
+void ChaosWorld::ObserveGpus() {
   daemon_->controller().OnGpusObserved(machine_.Observe(GpuSet::FirstN(machine_.gpus()), daemon_->node().known()));
   daemon_->Touch();
 }
@@ -315,14 +345,21 @@ void ChaosWorld::PassTime() {
   const std::uint64_t draw = random_.Below(200);
   const Time next = NextTimer();
   Time& now = clock_.true_time;
-  if (temper_.is_gentle) {
+  if (temper_.keeps_contracts) {
+    // A new run counts as a foreign process until its supervisor has reported. Until the next look, its GPUs are
+    // closed.
+    if (daemon_) ObserveGpus();
     now = std::max(now, std::min(next, now + std::chrono::milliseconds(random_.Below(20'000))));
     return;
   }
+  const Time before = now;
+  if (!machine_.has_parking_messages()) parking_messages_since_ = now;
   if (draw < 90 && next != kNever && next > now) now = next;
   else if (draw < 180) now += std::chrono::microseconds(random_.Below(50'000));
   else if (draw < 199) now += std::chrono::milliseconds(random_.Below(20'000));
   else now += std::chrono::seconds(random_.Below(7200));
+  if (machine_.has_parking_messages())
+    now = std::max(before, std::min(now, parking_messages_since_ + kLongestParkingMessage));
 }
 
 void ChaosWorld::StartDaemon() {
@@ -354,7 +391,7 @@ void ChaosWorld::Crash() {
 }
 
 void ChaosWorld::Fault() {
-  if (temper_.is_gentle) {
+  if (temper_.keeps_contracts) {
     if (random_.Below(3) == 0) machine_.KillProcess();
     else if (random_.Below(2) == 0) machine_.DoubleReport();
     else machine_.DoubleCommand();

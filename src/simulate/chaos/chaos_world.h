@@ -37,7 +37,7 @@ class ChaosWorld {
     bool has_clock_jumps = false;
     bool has_full_disks = false;
     // Time-sharing is on, the daemon is never killed, and time passes only when nothing is left to do.
-    bool is_gentle = false;
+    bool keeps_contracts = false;
   };
 
   Temper DrawTemper();
@@ -48,6 +48,7 @@ class ChaosWorld {
   void DeliverPresence();
   std::size_t Index(std::size_t count);
   void Poll();
+  void ObserveGpus();
   void PassTime();
   Time NextTimer() const;
   /// Returns true if neither the controller nor the node has a timer that is still to come.
@@ -64,6 +65,8 @@ class ChaosWorld {
   bool Drain();
   void CheckEnd();
   void AfterStep(bool is_thorough);
+  /// Checks that no job has lost more than its contract allows.
+  void CheckContracts();
 
   ChaosOptions options_;
   ChaosFigures& figures_;
@@ -75,7 +78,9 @@ class ChaosWorld {
   ChaosLedger ledger_;
   ChaosParts parts_;
   Temper temper_;
+  Time parking_messages_since_ = kNoTime;  // Messages between controller and keeper have been in transit since then.
   Policy policy_;
+  TimeSharingSettings contract_;  // The contract with jobs. Only a mutation makes the policy differ from it.
   Limits limits_;
   ChaosClients clients_;
   std::unique_ptr<DaemonLife> daemon_;
