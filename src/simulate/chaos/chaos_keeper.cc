@@ -82,19 +82,16 @@ void ChaosMachine::StartParking(Tree& tree) {
   if (tenant.presence == Presence::kReturning) tenant.why = "it is returning";
   if (tenant.presence != Presence::kHere) return;
   tenant.why.clear();
-  if (!tenant.can_park) tenant.why = "it uses NCCL";
-  else if (tree.is_paused) tenant.why = "it is stopped";
-  else if (DrawsFailure()) tenant.why = "the host memory is full";
-  if (!tenant.why.empty()) return;
   tenant.presence = Presence::kLeaving;
-  tenant.copied_at = DrawCopied();
-  Bytes content{0};
+  Bytes content{0};  // Of all jobs on the host, and of those on their way.
   for (const auto& [key, other] : trees_) {
     if (other.tenant) content += ContentOf(*other.tenant, gpu_memory());
   }
-  if (content > host_memory_)
-    trace_.Break("the jobs that are parked need " + std::to_string(content.count() >> 30) + " GiB, but the host has " +
-                 std::to_string(host_memory_.count() >> 30) + " GiB");
+  if (!tenant.can_park) tenant.why = "it uses NCCL";
+  else if (tree.is_paused) tenant.why = "it is stopped";
+  else if (DrawsFailure() || content > host_memory_) tenant.why = "the host memory is full";
+  if (tenant.why.empty()) tenant.copied_at = DrawCopied();
+  else tenant.presence = Presence::kHere;
 }
 
 void ChaosMachine::StartReturn(Tree& tree, GpuSet gpus) {

@@ -15,7 +15,7 @@ constexpr std::uint64_t kTimeSharingSalt = 0x7473;
 // Host memory for the content of as many half GPUs is never full.
 constexpr std::int64_t kAmpleHalfGpus = 1 << 16;
 // Messages and commits take some time, which the controller does not foresee.
-constexpr Duration kContractSlack = std::chrono::seconds(5);
+constexpr Duration kContractSlack = std::chrono::seconds(30);
 // After several minutes the controller gives up a park. A later report that the job is away then counts as the answer
 // to the latest command, although it may be that to the one given up.
 constexpr Duration kLongestParkingMessage = std::chrono::minutes(1);
