@@ -83,7 +83,7 @@ void ChaosMachine::StartParking(Tree& tree) {
   if (tenant.presence != Presence::kHere) return;
   tenant.why.clear();
   tenant.presence = Presence::kLeaving;
-  Bytes content{0};  // Of all jobs on the host, and of those on their way.
+  Bytes content{0};  // The memory of all jobs on the host, and of those on their way.
   for (const auto& [key, other] : trees_) {
     if (other.tenant) content += ContentOf(*other.tenant, gpu_memory());
   }
