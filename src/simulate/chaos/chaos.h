@@ -52,7 +52,6 @@ enum class ChaosMutation {
   kParksEarly,        // A job counts as parked before it has left its GPUs.
   kDropsReturns,      // Parked jobs are not told to return.
   kKeepsStopped,      // The processes of a job that returns are not continued.
-  kOverstatesMemory,  // The node reports more host memory than it has.
   kLoosensContract,   // The controller lets jobs lose more than they are promised.
 };
 

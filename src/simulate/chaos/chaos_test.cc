@@ -130,7 +130,6 @@ INSTANTIATE_TEST_SUITE_P(
         Omitted{"SparesAdopted", ChaosMutation::kSparesAdopted}, Omitted{"KeepsRecords", ChaosMutation::kKeepsRecords},
         Omitted{"HidesFoundRuns", ChaosMutation::kHidesFoundRuns}, Omitted{"ParksEarly", ChaosMutation::kParksEarly},
         Omitted{"DropsReturns", ChaosMutation::kDropsReturns}, Omitted{"KeepsStopped", ChaosMutation::kKeepsStopped},
-        Omitted{"OverstatesMemory", ChaosMutation::kOverstatesMemory},
         Omitted{"LoosensContract", ChaosMutation::kLoosensContract}),
     NameOf);
 

@@ -64,7 +64,6 @@ DaemonLife::DaemonLife(const ChaosParts& parts, const Policy& policy, const Limi
       reports_(driver_, parts.machine, parts.mutation),
       node_(reports_, parts.machine, parts.trace, parts.mutation) {
   NodeCapacity capacity = CapacityOf(parts.machine);
-  if (parts.mutation == ChaosMutation::kOverstatesMemory) capacity.memory = Bytes(4 * capacity.memory.count());
   controller_.SetCapacity(capacity);
 }
 
