@@ -49,10 +49,10 @@ enum class ChaosMutation {
   kKeepsRecords,      // Run records are never removed.
   kHidesFoundRuns,    // Runs that the controller did not name are not reported to it.
   // Wrong time-sharing.
-  kParksEarly,        // A job counts as parked before it has left its GPUs.
-  kDropsReturns,      // Parked jobs are not told to return.
-  kKeepsStopped,      // The processes of a job that returns are not continued.
-  kLoosensContract,   // The controller lets jobs lose more than they are promised.
+  kParksEarly,       // A job counts as parked before it has left its GPUs.
+  kDropsReturns,     // Parked jobs are not told to return.
+  kKeepsStopped,     // The processes of a job that returns are not continued.
+  kLoosensContract,  // The controller lets jobs lose more than they are promised.
 };
 
 struct ChaosOptions {
