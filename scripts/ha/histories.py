@@ -74,8 +74,8 @@ class RunningJobs:
         self.go = os.path.join(site.folder, "go")
         os.mkfifo(self.go, 0o644)  # Hundreds of jobs that look for a file would be a load of their own.
         for i in range(count):
-            job = site.divvy("submit", "--quiet", "--gpus", "1", "--", "sh", "-c", f"echo $$ >{self.pids}/$DIVVY_JOB_ID; "
-                             f"read x <{self.go}; exit {i % 50 + 1}").stdout
+            command = f"echo $$ >{self.pids}/$DIVVY_JOB_ID; read x <{self.go}; exit {i % 50 + 1}"
+            job = site.divvy("submit", "--quiet", "--gpus", "1", "--", "sh", "-c", command).stdout
             self.codes[int(job)] = str(i % 50 + 1)
         self.wait_for_state("running")
         wait_for("their first lines", lambda: len(os.listdir(self.pids)) == count)

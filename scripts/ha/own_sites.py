@@ -125,8 +125,8 @@ def rolling_upgrade(checks, site, wishes):
     handed = time.monotonic()
     new = site.wait_for_leader(but=leader)
     after = wait_for("the next acknowledged submission", lambda: load.first_after(handed))
-    print(f"      step-down of the old leader: next acknowledged submission after {after - began:.1f} s; schema version "
-          f"{schema}, now {site.schema()}", flush=True)
+    print(f"      step-down of the old leader: next acknowledged submission after {after - began:.1f} s; schema "
+          f"version {schema}, now {site.schema()}", flush=True)
     checks.check("a new version leads", new.program == DIVVY, new.program)
     check_reads(checks, leader, job, f"old standby {leader.name_of_folder} of a new leader")
     upgrade(checks, leader)
@@ -145,6 +145,6 @@ def refuses_newer_schema(checks, site):
     site.database.sql(f"UPDATE divvy.meta SET value = {newer} WHERE key = 'schema_version'")
     done = older.divvy("up", "--quiet", check=False)
     site.database.sql(f"UPDATE divvy.meta SET value = {version} WHERE key = 'schema_version'")
+    reason = f"written by a newer divvy (schema version {newer}, this divvy supports up to"
     checks.check("an old controller refuses a newer schema, and names both versions",
-                 done.returncode != 0 and f"written by a newer divvy (schema version {newer}, this divvy supports up to" in
-                 done.stderr, done.stderr)
+                 done.returncode != 0 and reason in done.stderr, done.stderr)

@@ -59,9 +59,10 @@ class Machine:
 
     def start(self):
         """Switches it on. It starts none of its services."""
-        # The first process ends when this one does.
+        # Its first process ends with this one, even if this one is killed.
         outer = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--uts", "--pid", "--fork",
-                                  "--kill-child", "--mount-proc", PYTHON, "-c", INIT], stderr=subprocess.DEVNULL, start_new_session=True)
+                                  "--kill-child", "--mount-proc", PYTHON, "-c", INIT],
+                                 stderr=subprocess.DEVNULL, start_new_session=True)
         self.spawned.append(outer)
 
         def child():
@@ -114,7 +115,7 @@ class Machine:
         self.spawn("patroni", PYTHON, program("patroni"), path)
 
     def pids(self):
-        """The name and the command line of each of its processes."""
+        """Its processes: name and command line by id."""
         try:
             space = os.readlink(f"/proc/{self.init}/ns/pid")
         except OSError:
@@ -123,8 +124,11 @@ class Machine:
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 if os.readlink(f"/proc/{pid}/ns/pid") == space:
-                    with open(f"/proc/{pid}/comm", encoding="utf-8") as comm, open(f"/proc/{pid}/cmdline", encoding="utf-8") as line:
-                        found[int(pid)] = comm.read().strip(), line.read()
+                    texts = []
+                    for name in ("comm", "cmdline"):
+                        with open(f"/proc/{pid}/{name}", encoding="utf-8") as file:
+                            texts.append(file.read().strip())
+                    found[int(pid)] = texts
             except OSError:
                 pass
         return found
@@ -136,7 +140,7 @@ class Machine:
                 [pid for pid, (name, _) in found if name == "postgres"])
 
     def kill_services(self):
-        """kill -9 of Patroni and of all of PostgreSQL. Patroni goes first, so that it cannot react to the other's end."""
+        """kill -9 of Patroni, which goes first so that it cannot react, and of all of PostgreSQL."""
         for pid in self.services():
             try:
                 os.kill(pid, signal.SIGKILL)
