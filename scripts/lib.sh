@@ -94,6 +94,15 @@ unpack_postgres() {
   ! ldd "$folder/usr/lib/postgresql/15/bin/postgres" | grep -q "not found"
 }
 
+# unpack_patroni: unpacks Patroni, its modules of Python, and etcd below build/unpacked, unless they are installed.
+unpack_patroni() {
+  local package
+  for package in etcd-server patroni python3-etcd python3-dnspython python3-urllib3 python3-psycopg2 python3-psutil python3-yaml \
+    python3-click python3-colorama python3-dateutil python3-six python3-prettytable python3-wcwidth python3-cdiff; do
+    is_installed "$package" || unpack_package "$package" || return 1
+  done
+}
+
 # unpack_haproxy: unpacks HAProxy and the libraries that are not installed. Extends and exports PATH and LD_LIBRARY_PATH.
 # Does nothing if it is installed.
 unpack_haproxy() {

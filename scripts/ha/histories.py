@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 
-from site_parts import wait_for
+from site_parts import lives, wait_for
 
 
 class Load:
@@ -23,7 +23,7 @@ class Load:
         self.codes = {}  # Of acknowledged jobs.
         self.repeated = []
         self.errors = []
-        self.last = 0.0  # When the last acknowledged submission began.
+        self.acknowledged = []  # (started, ended)
         self.lock = threading.Lock()
         self.is_ending = False
         self.threads = [threading.Thread(target=self.submit, args=(random.Random(f"{seed}/{i}"),), daemon=True)
@@ -50,13 +50,53 @@ class Load:
                 if job in self.codes:
                     self.repeated.append(job)
                 self.codes[job] = code
-                self.last = max(self.last, started)
+                self.acknowledged.append((started, time.monotonic()))
             time.sleep(draws.random() * 0.2)
+
+    def first_after(self, moment):
+        """When the first submission that began after this moment was acknowledged."""
+        with self.lock:
+            return min((ended for started, ended in self.acknowledged if started > moment), default=None)
 
     def end(self):
         self.is_ending = True
         for thread in self.threads:
             thread.join()
+
+
+class RunningJobs:
+    """Jobs that run until they may end, each with an exit code of its own."""
+
+    def __init__(self, site, count):
+        self.site, self.codes = site, {}
+        self.pids = os.path.join(site.folder, "pids")
+        os.mkdir(self.pids)
+        self.go = os.path.join(site.folder, "go")
+        os.mkfifo(self.go, 0o644)  # Hundreds of jobs that look for a file would be a load of their own.
+        for i in range(count):
+            command = f"echo $$ >{self.pids}/$DIVVY_JOB_ID; read x <{self.go}; exit {i % 50 + 1}"
+            job = site.divvy("submit", "--quiet", "--gpus", "1", "--", "sh", "-c", command).stdout
+            self.codes[int(job)] = str(i % 50 + 1)
+        self.wait_for_state("running")
+        wait_for("their first lines", lambda: len(os.listdir(self.pids)) == count)
+
+    def wait_for_state(self, state):
+        def all_have_it():
+            known = self.site.jobs()
+            return all(known[job][0] == state for job in self.codes)
+        wait_for(f"jobs that are {state}", all_have_it, 120, 0.5)
+
+    def end(self, checks):
+        # A new leader knows which jobs run only after their agents have reported.
+        self.wait_for_state("running")
+        touched = [job for job in self.codes if not lives(os.path.join(self.pids, str(job)))]
+        checks.check(f"{len(self.codes)} running jobs are untouched", not touched, touched)
+        with open(self.go, "w", encoding="utf-8"):
+            pass
+        self.wait_for_state("failed")
+        known = self.site.jobs()
+        wrong = [(job, known[job]) for job, code in self.codes.items() if known[job] != ("failed", code)]
+        checks.check("their exit codes are right", not wrong, wrong)
 
 
 class Faults:
@@ -222,7 +262,7 @@ def one_history(site, faults, load, draws):
             due.append((time.monotonic() + 0.5, ended))
     healed = time.monotonic()
     site.wait_for_leader(seconds=120)
-    wait_for("a submission after the faults", lambda: load.last > healed, 120)
+    wait_for("a submission after the faults", lambda: load.first_after(healed), 120)
     if site.standby is None:
         site.standby = site.database.add_standby()
 

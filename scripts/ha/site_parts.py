@@ -36,6 +36,12 @@ def wait_for(what, condition, seconds=60, pause=0.02):
         time.sleep(pause)
 
 
+def lives(path):
+    """Whether the process whose id is in this file lives."""
+    with open(path, encoding="utf-8") as file:
+        return os.path.exists(f"/proc/{file.read().strip() or 0}")
+
+
 def free_port():
     """A port below the kernel's range: outgoing connections cannot take it while its server is down."""
     while True:
@@ -58,6 +64,7 @@ def programs():
 
 class Database:
     """A PostgreSQL server of its own. It refuses to run as root."""
+    url = None
 
     def __init__(self, folder):
         self.make_place(folder)
@@ -312,14 +319,14 @@ class DatabaseProxy(Proxy):
 class Host:
     """A folder that stands for a machine."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, program=DIVVY):
+        self.folder, self.program = folder, program
         os.makedirs(folder, exist_ok=True)
 
     def divvy(self, *words, check=True, environment=None):
         variables = {**os.environ, "DIVVY_HOME": self.folder, **(environment or {})}
         variables.pop("DIVVY_CONTROLLER", None)
-        done = subprocess.run([DIVVY, *words], env=variables, capture_output=True, text=True, check=False,
+        done = subprocess.run([self.program, *words], env=variables, capture_output=True, text=True, check=False,
                               cwd=self.folder, stdin=subprocess.DEVNULL)
         if check and done.returncode != 0:
             raise RuntimeError(f"divvy {' '.join(words)}: {done.stderr.strip()}")
@@ -335,9 +342,11 @@ class Host:
 
 class Controller(Host):
     def __init__(self, site, name):
-        super().__init__(os.path.join(site.folder, name))
+        super().__init__(os.path.join(site.folder, name), site.program)
         self.name_of_folder = name
-        self.proxy = DatabaseProxy(site.database.port)
+        # A database with a URL of its own, which may name several hosts, has no proxy in front of it.
+        self.proxy = None if site.database.url else DatabaseProxy(site.database.port)
+        self.url = site.database.url or f"postgresql://divvy@127.0.0.1:{self.proxy.port}/divvy"
         self.port = free_port()
         self.front = Proxy(self.port)  # Agents and clients come through it.
         self.address = f"127.0.0.1:{self.front.port}"
@@ -349,11 +358,10 @@ class Controller(Host):
         if LIBFAKETIME:
             self.environment = {"LD_PRELOAD": LIBFAKETIME, "FAKETIME": f"+{hours}h", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
-    def configure(self, url=None, name=None):
-        url = url or f"postgresql://divvy@127.0.0.1:{self.proxy.port}/divvy"
+    def configure(self, name=None):
         path = os.path.join(self.folder, "divvy.toml")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(f'[store]\nurl = "{url}"\n[controller]\nlisten = "127.0.0.1:{self.port}"\n'
+            file.write(f'[store]\nurl = "{self.url}"\n[controller]\nlisten = "127.0.0.1:{self.port}"\n'
                        f"high_availability = true\nname = \"{name or self.address}\"\n")
         os.chmod(path, 0o600)
 
@@ -428,10 +436,16 @@ class Agent(Host):
 
 
 class Site:
-    def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix="divvy-ha-")
+    """`program`: the divvy that its machines run at first. Commands of users are those of the program to test."""
+
+    def __init__(self, make_database=Database, program=DIVVY):
+        self.folder, self.program = tempfile.mkdtemp(prefix="divvy-ha-"), program
         os.chmod(self.folder, 0o755)
-        self.database = Database(os.path.join(self.folder, "postgres"))
+        try:
+            self.database = make_database(os.path.join(self.folder, "postgres"))
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
         self.standby = None
         self.controllers, self.agents = [], []
 
@@ -450,7 +464,7 @@ class Site:
         with open(self.login, "w", encoding="utf-8") as file:
             file.write(first.divvy("token", "create", "--role", "admin").stdout)
         os.chmod(self.login, 0o600)
-        self.agents = [Agent(os.path.join(self.folder, f"n{i}")) for i in range(1, agents + 1)]
+        self.agents = [Agent(os.path.join(self.folder, f"n{i}"), self.program) for i in range(1, agents + 1)]
         for agent in self.agents:
             agent.join(node_token, gpus)
 
@@ -493,8 +507,15 @@ class Site:
             one.proxy.target = database.port
             one.proxy.drop()
 
+    def schema(self):
+        return int(self.database.sql("SELECT value FROM divvy.meta WHERE key = 'schema_version'"))
+
     def epoch(self):
         return int(self.database.sql("SELECT epoch FROM divvy.lease"))
+
+    def log(self):
+        """The ends of the logs of all controllers."""
+        return "".join(f"-- log of {one.name_of_folder}\n{one.log()[-6000:]}\n" for one in self.controllers)
 
     def close(self, keep):
         for host in self.controllers:
