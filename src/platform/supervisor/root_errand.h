@@ -58,7 +58,7 @@ struct StartedProgram {
 
 struct ErrandHeader;
 
-/// A user's file that the launcher is reading for the daemon. Dropping it ends the wait, not the read.
+/// A user's file that the launcher is reading for the daemon. Destroying it ends the wait, not the read.
 class LogRead {
  public:
   LogRead(Descriptor socket, std::int64_t at) : socket_(std::move(socket)), at_(at) {}
@@ -89,7 +89,9 @@ class RootErrands {
   /// Has a piece of a user's file read, with the user's rights; only of a regular file. The launcher's child reads,
   /// because the user's file system may never answer, and no signal ends a process that waits for it.
   Result<LogRead> StartReadLog(const UserWithRight& user, const std::string& path, const LogRange& range);
-  /// Does the same and waits for the answer. Errors (LogPiece::error): ETIMEDOUT after kLongestRead.
+  /// Does the same and waits for the answer. LogPiece::error: ETIMEDOUT after kLongestRead, or if earlier reads
+  /// of this user hang; EACCES without a right or a launcher; EAGAIN if too many reads are under way; else errno of the
+  /// read.
   LogPiece ReadLog(const UserWithRight& user, const std::string& path, const LogRange& range);
   static constexpr std::chrono::seconds kLongestRead{5};
   Status WriteGpus(JobId job, GpuSet gpus);
@@ -173,7 +175,7 @@ class RunningReads {
 /// the peer closed the connection or sent an invalid message. `issuer` signs rights to run jobs as a user
 /// (platform/users/user_right.h). Its key is wiped in every child, except in one that signs a right for other machines
 /// (RightByName). `checker` checks the rights in messages.
-/// `reads`: of all links.
+/// `reads`: the reads that the launcher has started for all links.
 bool DoErrand(int link, const ErrandSetup& setup, RightIssuer& issuer, RightChecker& checker, RunningReads& reads);
 
 /// Checks whether jobs may run as this user at all. kPermissionDenied says why not and what root can do.

@@ -38,7 +38,7 @@ Error Away(const std::string& node, Time heard) {
 Error CannotRead(const std::string& what, int error, const std::string& trouble = "") {
   const std::string why = "cannot read " + what + ": " +
                           (!trouble.empty()     ? trouble
-                           : error == ETIMEDOUT ? "its file system does not answer"
+                           : error == ETIMEDOUT ? "its file system does not answer; findmnt -T shows which one it is"
                                                 : std::strerror(error));
   return error == ENOENT ? NotFound(why) : PermissionDenied(why);
 }
